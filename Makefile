@@ -1,0 +1,37 @@
+# Two commands do everything: `make demo` and `make test`. Both make their own virtual environment.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+OUT ?= runs/demo
+
+.PHONY: install demo test slow check format clean
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: install  ## simulate a cohort, train an ensemble on it, judge it, write the report
+	$(BIN)/ecgquorum demo --out $(OUT) --force
+
+test: install  ## the fast suite; tests of real recordings are skipped where those are absent
+	$(BIN)/python -m pytest
+
+slow: install  ## the tests that take minutes
+	$(BIN)/python -m pytest -m slow
+
+check: install  ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) runs

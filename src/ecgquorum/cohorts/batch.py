@@ -1,0 +1,34 @@
+"""Recordings as the tensors that networks eat."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ecgquorum.recordings.fitting import Signal, windowed
+
+
+class Batch(NamedTuple):
+    """signal (batch, lead, time) float32 · valid (batch, 1, time) bool, False on padding · label (batch,) int64."""
+
+    signal: Tensor
+    valid: Tensor
+    label: Tensor
+
+    def to(self, device: torch.device) -> "Batch":
+        """The batch on another device."""
+        return Batch(*(part.to(device, non_blocking=True) for part in self))
+
+
+def batch_of(signals: Sequence[Signal], n_window: int, labels: Sequence[int] | None = None) -> Batch:
+    """Fitted signals, padded or cut to one window of `n_window` samples; without labels, all are -1."""
+    signal = np.zeros((len(signals), len(signals[0]), n_window), dtype=np.float32)
+    valid = np.zeros((len(signals), 1, n_window), dtype=bool)
+    for row, fitted in enumerate(signals):
+        padded, place = windowed(fitted, n_window)
+        signal[row] = padded
+        valid[row, :, place] = True
+    label = torch.tensor([-1] * len(signals) if labels is None else list(labels))
+    return Batch(torch.from_numpy(signal), torch.from_numpy(valid), label)

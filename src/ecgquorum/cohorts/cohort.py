@@ -1,0 +1,147 @@
+"""Many labelled recordings on disk.
+
+A cohort is a folder of three files: `cohort.json` (classes, leads, rate, where it came from, what was left out),
+`records.csv` (one line a recording: id, label, patient, part, place in the signal file, content hash) and
+`signal.f32` (all samples, one recording after another, each as lead x time, float32 millivolts). The signal file is
+memory-mapped, so a cohort may be larger than memory.
+"""
+
+import csv
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgquorum.cohorts.batch import Batch, batch_of
+from ecgquorum.errors import CohortError
+from ecgquorum.recordings import InputSpec, Recording
+
+Part = Literal["train", "tune", "test"]
+PARTS: tuple[Part, ...] = ("train", "tune", "test")
+FORMAT = 1
+FIELDS = ("id", "label", "patient", "part", "start", "n_samples", "sha256")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One recording's line in `records.csv`; `start` counts float32 values from the file's beginning."""
+
+    id: str
+    label: str
+    patient: str
+    part: str
+    start: int
+    n_samples: int
+    sha256: str
+
+
+class Cohort:
+    """Labelled recordings of one rate and one set of leads, split in train, tune and test parts."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.card = _read_card(self.path)
+        self.rows = _read_rows(self.path)
+        self.classes: tuple[str, ...] = tuple(self.card["classes"])
+        self.class_names: dict[str, str] = dict(self.card["class_names"])
+        self.leads: tuple[str, ...] = tuple(self.card["leads"])
+        self.rate_hz = float(self.card["rate_hz"])
+        self.labels: NDArray[np.int64] = np.array([self._class_index(row) for row in self.rows], dtype=np.int64)
+        self._signal = self._mapped()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def data_hash(self) -> str:
+        """A hash of everything that training on this cohort depends on."""
+        return data_hash(self.rows, self.leads, self.rate_hz)
+
+    def part(self, name: Part) -> NDArray[np.int64]:
+        """Indices of the recordings in a part."""
+        return np.flatnonzero([row.part == name for row in self.rows])
+
+    def signal(self, index: int) -> NDArray[np.float32]:
+        """(lead, time) in millivolts, straight from the mapped file."""
+        row = self.rows[index]
+        stop = row.start + row.n_samples * len(self.leads)
+        return self._signal[row.start : stop].reshape(len(self.leads), row.n_samples)
+
+    def recording(self, index: int) -> Recording:
+        """The recording at `index`, as if read from its file."""
+        row = self.rows[index]
+        return Recording(
+            id=row.id,
+            signal=np.array(self.signal(index)),
+            rate_hz=self.rate_hz,
+            leads=self.leads,
+            patient=row.patient or None,
+            labels=(row.label,),
+            source=f"{self.path}: {row.id}",
+        )
+
+    def batch(self, indices: Sequence[int] | NDArray[np.int64], spec: InputSpec) -> Batch:
+        """These recordings, scaled and brought to the window that `spec` asks for."""
+        signals = [spec.scaled(self.signal(int(index))) for index in indices]
+        return batch_of(signals, spec.n_window, self.labels[list(indices)].tolist())
+
+    def _class_index(self, row: Row) -> int:
+        try:
+            return self.classes.index(row.label)
+        except ValueError:
+            raise CohortError(
+                f"{self.path}/records.csv: {row.id}: expected a class of {', '.join(self.classes)}, found {row.label!r}"
+            ) from None
+
+    def _mapped(self) -> NDArray[np.float32]:
+        path = self.path / "signal.f32"
+        expected = 4 * max((row.start + row.n_samples * len(self.leads) for row in self.rows), default=0)
+        found = path.stat().st_size if path.is_file() else 0
+        if found != expected or not expected:
+            raise CohortError(f"{path}: expected {expected} bytes, found {found}; build the cohort again")
+        return np.memmap(path, dtype=np.float32, mode="r")
+
+
+def data_hash(rows: Sequence[Row], leads: tuple[str, ...], rate_hz: float) -> str:
+    """A hash over ids, labels, parts, contents, leads and rate."""
+    digest = hashlib.sha256(f"{leads} {rate_hz:g}".encode())
+    for row in rows:
+        digest.update(f"{row.id}\0{row.label}\0{row.part}\0{row.sha256}\n".encode())
+    return digest.hexdigest()
+
+
+def _read_card(path: Path) -> dict[str, Any]:
+    try:
+        card = json.loads((path / "cohort.json").read_text())
+    except FileNotFoundError:
+        raise CohortError(
+            f"{path}: expected a cohort (cohort.json, records.csv, signal.f32), found none; "
+            "make one with: ecgquorum cohort build SOURCE --out DIR"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise CohortError(f"{path}/cohort.json: expected JSON, found: {error}") from error
+    if not isinstance(card, dict) or card.get("format") != FORMAT:
+        raise CohortError(f"{path}/cohort.json: expected format {FORMAT}, found another; build the cohort again")
+    missing = {"classes", "class_names", "leads", "rate_hz"} - card.keys()
+    if missing:
+        raise CohortError(f"{path}/cohort.json: expected {', '.join(sorted(missing))}, found none")
+    return card
+
+
+def _read_rows(path: Path) -> list[Row]:
+    try:
+        with (path / "records.csv").open(newline="") as file:
+            reader = csv.DictReader(file)
+            if tuple(reader.fieldnames or ()) != FIELDS:
+                raise CohortError(f"{path}/records.csv: expected the columns {', '.join(FIELDS)}, found {reader.fieldnames}")
+            return [
+                Row(r["id"], r["label"], r["patient"], r["part"], int(r["start"]), int(r["n_samples"]), r["sha256"])
+                for r in reader
+            ]
+    except (OSError, ValueError, TypeError) as error:
+        raise CohortError(f"{path}/records.csv: expected one line a recording, found: {error}") from error

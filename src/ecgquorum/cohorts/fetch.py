@@ -1,0 +1,143 @@
+"""Downloading the two data sets from PhysioNet: checked against its list of SHA-256 sums, resumed where it stopped."""
+
+import hashlib
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ecgquorum.atomic import write_atomically
+from ecgquorum.errors import FetchError
+
+_AT_ONCE = 8
+_PATIENCE_S = 60
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Where a data set lives, which of the files there are wanted, and on what terms."""
+
+    url: str
+    wanted: str
+    terms: str
+
+
+DATA_SETS = {
+    "physionet2017": DataSet(
+        "https://physionet.org/files/challenge-2017/1.0.0/",
+        r"^(training2017\.zip|REFERENCE-v3\.csv)$",
+        "Open Data Commons Attribution 1.0; cite Clifford et al. 2017 and PhysioNet",
+    ),
+    "cpsc2018": DataSet(
+        "https://physionet.org/files/challenge-2020/1.0.2/",
+        r"^training/cpsc_2018/.*\.(hea|mat)$",
+        "CC BY 4.0; cite Liu et al. 2018 and Perez Alday et al. 2020",
+    ),
+}
+
+
+def fetch(
+    name: str, out: str | Path, *, url: str | None = None, progress: Callable[[int, int], None] | None = None
+) -> Path:
+    """Download the data set `name` into the folder `out`; what is already there and whole is not fetched again.
+
+    url: a mirror with the same layout and a SHA256SUMS.txt
+    """
+    if name not in DATA_SETS:
+        raise FetchError(f"expected one of {', '.join(DATA_SETS)}, found {name!r}")
+    data_set, out = DATA_SETS[name], Path(out)
+    base = (url or data_set.url).rstrip("/") + "/"
+    if not base.startswith(("http://", "https://")):
+        raise FetchError(f"expected an http or https address, found {base}")
+    sums = _wanted_sums(base, data_set.wanted)
+    done = 0
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        jobs = [pool.submit(_fetch_file, base, out, file, sha256) for file, sha256 in sums.items()]
+        try:
+            for job in jobs:
+                job.result()
+                done += 1
+                if progress:
+                    progress(done, len(jobs))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    write_atomically(out / "TERMS.txt", f"{name} from {base}\n{data_set.terms}\n")
+    return out
+
+
+def _wanted_sums(base: str, wanted: str) -> dict[str, str]:
+    """file -> SHA-256, for the files we want."""
+    with _opened(base + "SHA256SUMS.txt") as response:
+        text = response.read().decode(errors="replace")
+    sums = {}
+    for line in text.splitlines():
+        sha256, _, file = line.strip().partition(" ")
+        file = file.strip().lstrip("*")
+        parts = PurePosixPath(file).parts
+        if re.search(wanted, file) and ".." not in parts and not file.startswith("/"):
+            sums[file] = sha256.lower()
+    if not sums:
+        raise FetchError(f"{base}SHA256SUMS.txt: expected files like {wanted}, found none")
+    return sums
+
+
+def _fetch_file(base: str, out: Path, file: str, sha256: str) -> None:
+    target = out / file
+    if target.is_file() and _sha256(target) == sha256:
+        return
+    partial = target.with_name(target.name + ".part")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for fresh in (False, True):  # a part left by another version cannot be completed: then once more from nothing
+        if fresh:
+            partial.unlink(missing_ok=True)
+        _continue(base + file, partial)
+        if _sha256(partial) == sha256:
+            partial.replace(target)
+            return
+    partial.unlink(missing_ok=True)
+    raise FetchError(f"{base}{file}: expected SHA-256 {sha256[:12]}..., found another; try again later")
+
+
+def _continue(url: str, partial: Path) -> None:
+    """Append to `partial` what it lacks."""
+    have = partial.stat().st_size if partial.is_file() else 0
+    try:
+        response = _opened(url, have)
+    except _NothingLeftError:
+        return
+    with response, partial.open("ab" if have and response.status == 206 else "wb") as file:
+        try:
+            while chunk := response.read(_CHUNK):
+                file.write(chunk)
+        except OSError as error:
+            raise FetchError(f"{url}: the connection broke ({error}); the same command goes on from there") from error
+
+
+class _NothingLeftError(Exception):
+    """The server has no bytes after those we have."""
+
+
+def _opened(url: str, start: int = 0):  # type: ignore[no-untyped-def]
+    request = urllib.request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})  # noqa: S310
+    try:
+        return urllib.request.urlopen(request, timeout=_PATIENCE_S)  # noqa: S310
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and start:
+            raise _NothingLeftError from error
+        raise FetchError(f"{url}: expected a file, found: {error.code} {error.reason}") from error
+    except (urllib.error.URLError, OSError) as error:
+        reason = getattr(error, "reason", error)
+        raise FetchError(
+            f"{url}: no answer ({reason}); this needs a network: fetch the files on another machine and copy them, "
+            "or name a mirror with --url"
+        ) from error
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,34 @@
+"""Simulated cohorts that look like the two data sets: `synthetic:physionet2017` and `synthetic:cpsc2018`."""
+
+from functools import partial
+
+from ecgquorum.cohorts import cpsc2018, physionet2017
+from ecgquorum.cohorts.source import Source
+from ecgquorum.errors import CohortError
+from ecgquorum.randomness import derived_seed, numpy_generator
+from ecgquorum.recordings import STANDARD_LEADS, UNNAMED_LEAD, Recording, simulate
+
+PREFIX = "synthetic:"
+_KINDS = {
+    "physionet2017": (physionet2017.CLASS_NAMES, (UNNAMED_LEAD,), physionet2017.RATE_HZ, (0.45, 0.2, 0.25, 0.1)),
+    "cpsc2018": (cpsc2018.CLASS_NAMES, STANDARD_LEADS, cpsc2018.RATE_HZ, (1 / 9,) * 9),
+}
+
+
+def synthetic(name: str, *, records: int, seconds: float, seed: int) -> Source:
+    """`records` simulated recordings with the classes, leads and rate of the data set `name`."""
+    if name not in _KINDS:
+        raise CohortError(f"expected one of {', '.join(PREFIX + kind for kind in _KINDS)}, found {PREFIX}{name}")
+    class_names, leads, rate_hz, shares = _KINDS[name]
+    classes = tuple(class_names)
+    labels = numpy_generator(seed, "cohort", name).choice(classes, size=records, p=shares)
+    load = {}
+    for index, label in enumerate(labels):
+        record = f"S{index:05d}"
+        load[record] = partial(_load, str(label), derived_seed(seed, name, index), seconds, rate_hz, leads, record)
+    return Source(f"simulated {name}", classes, class_names, load, leads, rate_hz)
+
+
+def _load(label: str, seed: int, seconds: float, rate_hz: float, leads: tuple[str, ...], record: str) -> Recording:
+    simulation = simulate(label, seed=seed, seconds=seconds, rate_hz=rate_hz, leads=leads, recording_id=record)
+    return simulation.recording

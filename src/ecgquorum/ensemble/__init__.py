@@ -1,0 +1,7 @@
+"""Members that answer together: the ensemble, its predictions, its bundle on disk."""
+
+from ecgquorum.ensemble.bundle import bundled_names, load_ensemble, save_bundle
+from ecgquorum.ensemble.ensemble import Ensemble
+from ecgquorum.ensemble.prediction import Prediction, entropy
+
+__all__ = ["Ensemble", "Prediction", "bundled_names", "entropy", "load_ensemble", "save_bundle"]

@@ -1,0 +1,170 @@
+"""An ensemble on disk: `weights.safetensors` and `card.json`.
+
+The card says what the weights are (classes, leads, rate, scaling, window, recipe, seed, versions, data) and carries
+the SHA-256 of the weights and of itself. Loading checks both before anything is built. No pickle.
+"""
+
+import hashlib
+import json
+import math
+import platform
+import subprocess
+from collections.abc import Mapping
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+
+from ecgquorum.atomic import write_atomically
+from ecgquorum.ensemble.ensemble import Ensemble
+from ecgquorum.errors import BundleError, EcgQuorumError
+from ecgquorum.members import build_member
+from ecgquorum.recipe import Recipe, parse_recipe
+from ecgquorum.recordings import InputSpec
+
+FORMAT = 1
+WEIGHTS, CARD = "weights.safetensors", "card.json"
+_REQUIRED = ("format", "classes", "leads", "rate_hz", "scaling", "window_s", "information_range", "recipe", "weights_sha256")
+
+
+def save_bundle(ensemble: Ensemble, recipe: Recipe, path: str | Path, facts: Mapping[str, Any] | None = None) -> Path:
+    """Write the ensemble to the folder `path`; the card is written last, so that no half bundle ever loads.
+
+    facts: further entries of the card, such as the data's hash and what was measured
+    """
+    path = Path(path)
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in ensemble.members.state_dict().items()}
+    weights = safetensors.torch.save(tensors)
+    card = {
+        "format": FORMAT,
+        "name": recipe.name,
+        "classes": list(ensemble.classes),
+        "leads": list(ensemble.spec.leads),
+        "rate_hz": ensemble.spec.rate_hz,
+        "scaling": ensemble.spec.scaling,
+        "window_s": ensemble.spec.window_s,
+        "members": len(ensemble.members),
+        "information_range": list(ensemble.information_range),
+        "seed": recipe.seed,
+        **(facts or {}),
+        "recipe": recipe.toml(),
+        "versions": _versions(),
+        "git_commit": _git_commit(),
+        "weights_sha256": hashlib.sha256(weights).hexdigest(),
+    }
+    (path / CARD).unlink(missing_ok=True)
+    write_atomically(path / WEIGHTS, weights)
+    write_atomically(path / CARD, json.dumps(_sealed(card), indent=1, ensure_ascii=False) + "\n")
+    return path
+
+
+def load_ensemble(path_or_name: str | Path, device: str | torch.device = "cpu") -> Ensemble:
+    """Load an ensemble from a bundle's folder, or by the name of one that ships with ecgquorum, ready to predict."""
+    path = _located(path_or_name)
+    card = _read_card(path)
+    weights = _read_weights(path, card)
+    try:
+        recipe = parse_recipe(card["recipe"], f"{path}/{CARD}: recipe")
+        spec = InputSpec(tuple(card["leads"]), float(card["rate_hz"]), card["scaling"], float(card["window_s"]))
+        members = [
+            build_member(
+                recipe, index, n_leads=len(spec.leads), n_classes=len(card["classes"]), rate_hz=spec.rate_hz
+            )
+            for index in range(recipe.members)
+        ]
+        low, high = (float(value) for value in card["information_range"])
+    except (EcgQuorumError, TypeError, ValueError) as error:
+        raise BundleError(f"{path}: expected a card that describes a model, found: {error}") from error
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise BundleError(f"{path}/{CARD}: expected a range of information, found {low} to {high}")
+    ensemble = Ensemble(members, card["classes"], spec, (low, high), card)
+    try:
+        ensemble.members.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:300]
+        raise BundleError(f"{path}/{WEIGHTS}: expected the weights of the card's network, found: {reason}") from error
+    return ensemble.to(device).eval()
+
+
+def bundled_names() -> list[str]:
+    """The names of the bundles that ship with ecgquorum."""
+    folder = files("ecgquorum") / "bundles"
+    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
+
+
+def _located(path_or_name: str | Path) -> Path:
+    path = Path(path_or_name)
+    if path.is_dir():
+        return path
+    if str(path_or_name) in bundled_names():
+        return Path(str(files("ecgquorum") / "bundles" / str(path_or_name)))
+    known = ", ".join(bundled_names()) or "none ship with this version"
+    raise BundleError(f"{path_or_name}: expected the folder of a bundle, or the name of one ({known}), found neither")
+
+
+def _read_card(path: Path) -> dict[str, Any]:
+    try:
+        card = json.loads((path / CARD).read_text())
+    except FileNotFoundError:
+        hint = "its training has not finished" if (path / "members").is_dir() else "this is no bundle"
+        raise BundleError(f"{path}: expected {CARD}, found none; {hint}") from None
+    except (OSError, ValueError) as error:
+        raise BundleError(f"{path}/{CARD}: expected JSON, found it damaged: {error}") from error
+    if not isinstance(card, dict) or card.get("format") != FORMAT:
+        found = card.get("format") if isinstance(card, dict) else "no object"
+        raise BundleError(f"{path}/{CARD}: expected format {FORMAT}, found {found}")
+    if card.get("card_sha256") != _sealed(card)["card_sha256"]:
+        raise BundleError(f"{path}/{CARD}: expected its own SHA-256 to match, found the card changed or damaged")
+    missing = [key for key in _REQUIRED if key not in card]
+    if missing:
+        raise BundleError(f"{path}/{CARD}: expected {', '.join(missing)}, found none")
+    return card
+
+
+def _read_weights(path: Path, card: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    try:
+        content = (path / WEIGHTS).read_bytes()
+    except OSError as error:
+        raise BundleError(f"{path}/{WEIGHTS}: expected the weights, found: {error.strerror}") from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != card["weights_sha256"]:
+        raise BundleError(
+            f"{path}/{WEIGHTS}: expected SHA-256 {card['weights_sha256'][:12]}..., found {found[:12]}...; "
+            "the file is damaged or belongs to another card"
+        )
+    try:
+        return safetensors.torch.load(content)
+    except SafetensorError as error:
+        raise BundleError(f"{path}/{WEIGHTS}: expected safetensors, found: {error}") from error
+
+
+def _sealed(card: Mapping[str, Any]) -> dict[str, Any]:
+    """The card with the SHA-256 of everything else in it."""
+    rest = {key: value for key, value in card.items() if key != "card_sha256"}
+    text = json.dumps(rest, sort_keys=True, ensure_ascii=False)
+    return rest | {"card_sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def _versions() -> dict[str, str]:
+    names = ("ecgquorum", "torch", "numpy", "scipy", "wfdb")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+
+
+def _git_commit() -> str | None:
+    """The commit of the checkout that this code runs from; None outside of one."""
+    here = Path(__file__).parent
+    try:
+        answer = subprocess.run(  # noqa: S603
+            ["git", "-C", str(here), "log", "-1", "--format=%H", "--", "."],  # noqa: S607
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip() or None

@@ -1,0 +1,81 @@
+"""Several members that answer together."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ecgquorum.cohorts import Batch, batch_of
+from ecgquorum.ensemble.prediction import Prediction
+from ecgquorum.members import Member
+from ecgquorum.recordings import InputSpec, Recording
+from ecgquorum.recordings.fitting import Signal
+
+_BATCH = 32
+
+
+class Ensemble(nn.Module):
+    """K members and what they need to know about their input.
+
+    forward(x) is a classifier like any other: (batch, lead, time) -> ln mean_k softmax(member_k(x)), (batch, class).
+
+    information_range: (I_min, I_max) of the training set; (0, ln min(K, C)) until it is measured
+    card:              what the bundle's card says beyond that; empty for an ensemble that was never stored
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        classes: Sequence[str],
+        spec: InputSpec,
+        information_range: tuple[float, float] | None = None,
+        card: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.classes = tuple(classes)
+        self.spec = spec
+        self.information_range = information_range or (0.0, math.log(max(2, min(len(members), len(classes)))))
+        self.card = card or {}
+
+    def forward(self, x: Tensor) -> Tensor:
+        """ln of the members' mean probability, (batch, class)."""
+        return torch.logsumexp(self.member_log_probs(x), dim=1) - math.log(len(self.members))
+
+    def member_log_probs(self, x: Tensor) -> Tensor:
+        """(batch, member, class)."""
+        return torch.stack([member(x).log_softmax(dim=1) for member in self.members], dim=1)
+
+    def predict(self, recordings: Recording | Iterable[Recording], lead: str | None = None) -> Prediction:
+        """Classify recordings of any rate, length, unit or lead order; one that cannot be fitted is refused.
+
+        lead: for a model of one lead, which of a recording's leads to take
+        """
+        if isinstance(recordings, Recording):
+            recordings = [recordings]
+        ids: list[str] = []
+        waiting: list[Signal] = []
+        answers: list[np.ndarray] = []
+        for recording in recordings:
+            ids.append(recording.id)
+            waiting.append(self.spec.fit(recording, lead))
+            if len(waiting) == _BATCH:
+                answers.append(self.member_probs(batch_of(waiting, self.spec.n_window)))
+                waiting.clear()
+        if waiting:
+            answers.append(self.member_probs(batch_of(waiting, self.spec.n_window)))
+        empty = np.zeros((0, len(self.members), len(self.classes)))
+        return Prediction(tuple(ids), self.classes, np.concatenate([empty, *answers]), self.information_range)
+
+    def member_probs(self, batch: Batch) -> np.ndarray:
+        """(batch, member, class) float64, in evaluation mode; the mode the ensemble was in is put back."""
+        was_training = self.training
+        self.eval()
+        device = next(self.parameters()).device
+        with torch.inference_mode():
+            answer: np.ndarray = self.member_log_probs(batch.signal.to(device)).double().exp().cpu().numpy()
+        self.train(was_training)
+        return answer / answer.sum(axis=2, keepdims=True)

@@ -1,0 +1,88 @@
+"""What an ensemble says of recordings, and how sure it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def entropy(probabilities: Array) -> Array:
+    """H(p) = -sum_c p_c ln p_c over the last axis, with 0 ln 0 = 0."""
+    safe = np.where(probabilities > 0, probabilities, 1.0)
+    return -(probabilities * np.log(safe)).sum(axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Every member's probabilities for every recording, and what follows from them.
+
+    member_probs:      (record, member, class)
+    information_range: (I_min, I_max), mutual information over the training set, by which it is normalised
+    """
+
+    ids: tuple[str, ...]
+    classes: tuple[str, ...]
+    member_probs: Array
+    information_range: tuple[float, float]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def probs(self) -> Array:
+        """(record, class): the mean of the members' probabilities."""
+        return self.member_probs.mean(axis=1)
+
+    @property
+    def label_index(self) -> NDArray[np.int64]:
+        """(record,): the most probable class, as its index."""
+        return self.probs.argmax(axis=1)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """(record,): the most probable class, by name."""
+        return tuple(self.classes[i] for i in self.label_index)
+
+    @property
+    def entropy(self) -> Array:
+        """(record,): H of the mean probabilities, in nats."""
+        return entropy(self.probs)
+
+    @property
+    def mutual_information(self) -> Array:
+        """(record,): I = H(mean_k p_k) - mean_k H(p_k), in nats, never below 0: how much the members disagree."""
+        return np.maximum(0.0, self.entropy - entropy(self.member_probs).mean(axis=1))
+
+    @property
+    def uncertainty(self) -> Array:
+        """(record,): I_norm = (I - I_min) / (I_max - I_min); a recording unlike any in training may leave [0, 1]."""
+        low, high = self.information_range
+        return (self.mutual_information - low) / (high - low)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One plain dictionary a recording, ready for JSON."""
+        columns: Sequence[Any] = (
+            self.ids,
+            self.labels,
+            self.probs,
+            self.member_probs,
+            self.entropy,
+            self.mutual_information,
+            self.uncertainty,
+        )
+        return [
+            {
+                "id": record,
+                "label": label,
+                "probabilities": dict(zip(self.classes, probs.tolist(), strict=True)),
+                "member_probabilities": [dict(zip(self.classes, p.tolist(), strict=True)) for p in members],
+                "entropy": float(spread),
+                "mutual_information": float(information),
+                "uncertainty": float(uncertainty),
+            }
+            for record, label, probs, members, spread, information, uncertainty in zip(*columns, strict=True)
+        ]

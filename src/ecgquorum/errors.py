@@ -1,0 +1,45 @@
+"""What can go wrong, as one tree.
+
+EcgQuorumError
+├── RecordingError   a file cannot be read as an ECG recording
+├── FittingError     a recording does not fit the input that a model expects
+├── CohortError      a cohort cannot be built, opened or used
+├── FetchError       a data set cannot be downloaded
+├── RecipeError      a recipe is wrong
+├── TrainingError    a training run cannot start, or cannot go on
+└── BundleError      a model on disk is missing, damaged or does not match its card
+
+Every message says what was expected, what was found and what to do. The command line prints that line alone.
+"""
+
+
+class EcgQuorumError(Exception):
+    """The root: catch this to catch everything that ecgquorum raises on purpose."""
+
+
+class RecordingError(EcgQuorumError):
+    """A file cannot be read as an ECG recording."""
+
+
+class FittingError(EcgQuorumError):
+    """A recording does not fit the input that a model expects."""
+
+
+class CohortError(EcgQuorumError):
+    """A cohort cannot be built, opened or used."""
+
+
+class FetchError(EcgQuorumError):
+    """A data set cannot be downloaded."""
+
+
+class RecipeError(EcgQuorumError):
+    """A recipe is wrong."""
+
+
+class TrainingError(EcgQuorumError):
+    """A training run cannot start, or cannot go on."""
+
+
+class BundleError(EcgQuorumError):
+    """A model on disk is missing, damaged or does not match its card."""

@@ -1,0 +1,71 @@
+"""Fourier bands: what part of the spectrum a member hears (METHOD: Fourier partition).
+
+Bands are given in Hz, so that a mask made for one recording length or rate means the same at any other.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ecgquorum.errors import RecipeError
+
+N_RINGS = 10
+Bands = tuple[tuple[float, float], ...]
+
+
+class BandMask(nn.Module):
+    """Keeps the bands [low, high) of a signal: x -> irfft(h · rfft(x)), h = 1 inside and 0 outside.
+
+    A high edge at or above half the sampling rate includes it. The mask has no parameters; gradients pass through it.
+    """
+
+    edges_hz: Tensor
+
+    def __init__(self, bands: Sequence[tuple[float, float]], rate_hz: float) -> None:
+        super().__init__()
+        for low, high in bands:
+            if not 0 <= low < high:
+                raise RecipeError(f"member.bands: expected 0 <= low < high in Hz, found [{low:g}, {high:g}]")
+            if low >= rate_hz / 2:
+                raise RecipeError(
+                    f"member.bands: expected bands below half the sampling rate, {rate_hz / 2:g} Hz, found {low:g}"
+                )
+        if not bands:
+            raise RecipeError("member.bands: expected at least one band, found none")
+        self.rate_hz = rate_hz
+        self.register_buffer("edges_hz", torch.tensor(bands, dtype=torch.float64), persistent=False)
+        self._cached: Tensor | None = None
+
+    def mask(self, n_samples: int) -> Tensor:
+        """(n_samples // 2 + 1,): 1 for the bins of a real Fourier transform that pass, else 0."""
+        device = self.edges_hz.device
+        hertz = torch.arange(n_samples // 2 + 1, dtype=torch.float64, device=device) * (self.rate_hz / n_samples)
+        low, high = self.edges_hz[:, :1], self.edges_hz[:, 1:]
+        inside = (hertz >= low) & ((hertz < high) | (high >= self.rate_hz / 2))
+        return inside.any(dim=0).to(torch.float32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, lead, time) -> the same shape."""
+        n_samples = x.shape[-1]
+        n_bins = n_samples // 2 + 1
+        if self._cached is None or len(self._cached) != n_bins or self._cached.device != x.device:
+            with torch.inference_mode(False):  # or a mask made while predicting could not serve a gradient later
+                self._cached = self.mask(n_samples)
+        return torch.fft.irfft(torch.fft.rfft(x) * self._cached.to(x.dtype), n=n_samples)
+
+
+def rings(rate_hz: float, first: int, n_rings: int = N_RINGS) -> Bands:
+    """Every second of `n_rings` rings of equal width from 0 to half the rate, beginning with ring `first` (0 or 1)."""
+    width = rate_hz / 2 / n_rings
+    return tuple((i * width, (i + 1) * width) for i in range(first, n_rings, 2))
+
+
+def bands_from(spec: "str | Bands", rate_hz: float) -> Bands | None:
+    """A recipe's word for bands, in Hz; None when the member hears all."""
+    if not isinstance(spec, str):
+        return spec
+    known = {"all": None, "rings:even": rings(rate_hz, 0), "rings:odd": rings(rate_hz, 1)}
+    if spec not in known:
+        raise RecipeError(f"member.bands: expected {', '.join(known)} or a list of [low, high] in Hz, found {spec!r}")
+    return known[spec]

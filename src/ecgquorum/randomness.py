@@ -1,0 +1,22 @@
+"""Randomness as an argument: generators named after what they are for, all derived from one seed."""
+
+import hashlib
+
+import numpy as np
+import torch
+
+
+def derived_seed(seed: int, *names: str | int) -> int:
+    """A 63-bit seed for the stream called `names`: streams of different names do not touch each other."""
+    text = "/".join(str(part) for part in (seed, *names))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def numpy_generator(seed: int, *names: str | int) -> np.random.Generator:
+    """A NumPy generator for the stream called `names`."""
+    return np.random.default_rng(derived_seed(seed, *names))
+
+
+def torch_generator(seed: int, *names: str | int) -> torch.Generator:
+    """A PyTorch generator on the CPU for the stream called `names`."""
+    return torch.Generator().manual_seed(derived_seed(seed, *names))

@@ -1,0 +1,122 @@
+"""Files in a folder or in a zip archive, read the same way."""
+
+import tempfile
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import IO, final
+
+from ecgquorum.errors import RecordingError
+
+
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError)
+
+
+class FileTree(ABC):
+    """Files by their relative name, always with forward slashes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    @abstractmethod
+    def sizes(self) -> Mapping[str, int]:
+        """Every file's relative name and its size in bytes, sorted by name."""
+
+    @abstractmethod
+    def open(self, name: str) -> IO[bytes]:
+        """The file's bytes, as a stream."""
+
+    @abstractmethod
+    def on_disk(self, limits: Mapping[str, int]) -> AbstractContextManager[Path]:
+        """A folder that holds the named files side by side, of each at least the first `limit` bytes."""
+
+    def size(self, name: str) -> int | None:
+        """The file's size in bytes; None when there is no such file."""
+        return self.sizes.get(name)
+
+    def first(self, name: str, n_bytes: int) -> bytes:
+        """The file's first bytes, all of them when it is shorter."""
+        try:
+            with self.open(name) as file:
+                return file.read(n_bytes)
+        except _DAMAGED as error:
+            raise RecordingError(f"{self.path}/{name}: expected to read it, found it damaged: {error}") from error
+
+    def read(self, name: str, limit: int = 1 << 20) -> bytes:
+        """The whole file; refuses one larger than `limit` bytes."""
+        content = self.first(name, limit + 1)
+        if len(content) > limit:
+            raise RecordingError(f"{self.path}/{name}: expected at most {limit} bytes, found more")
+        return content
+
+
+@final
+class Folder(FileTree):
+    """A folder and all that is below it."""
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:  # type: ignore[override]
+        files = sorted(path for path in self.path.rglob("*") if path.is_file())
+        return {path.relative_to(self.path).as_posix(): path.stat().st_size for path in files}
+
+    def size(self, name: str) -> int | None:
+        path = self.path / name
+        return path.stat().st_size if path.is_file() else None
+
+    def open(self, name: str) -> IO[bytes]:
+        try:
+            return (self.path / name).open("rb")
+        except OSError as error:
+            raise RecordingError(f"{self.path / name}: {error.strerror}") from error
+
+    @contextmanager
+    def on_disk(self, limits: Mapping[str, int]) -> Iterator[Path]:
+        yield self.path / PurePosixPath(next(iter(limits))).parent
+
+
+@final
+class ZipArchive(FileTree):
+    """A zip archive; nothing is unpacked but the one recording that is being read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        try:
+            self._archive = zipfile.ZipFile(path)
+        except (OSError, zipfile.BadZipFile) as error:
+            raise RecordingError(f"{path}: expected a zip archive, found: {error}") from error
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:  # type: ignore[override]
+        return {info.filename: info.file_size for info in sorted(self._infos(), key=lambda i: i.filename)}
+
+    def _infos(self) -> list[zipfile.ZipInfo]:
+        return [info for info in self._archive.infolist() if not info.is_dir()]
+
+    def open(self, name: str) -> IO[bytes]:
+        try:
+            return self._archive.open(name)
+        except (KeyError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+            raise RecordingError(f"{self.path}/{name}: cannot be taken out of the archive: {error}") from error
+
+    @contextmanager
+    def on_disk(self, limits: Mapping[str, int]) -> Iterator[Path]:
+        with tempfile.TemporaryDirectory(prefix="ecgquorum-") as scratch:
+            folder = Path(scratch)
+            for name, limit in limits.items():
+                (folder / PurePosixPath(name).name).write_bytes(self.first(name, limit))
+            yield folder
+
+
+def open_tree(path: Path) -> FileTree:
+    """The folder or zip archive at `path`."""
+    if path.is_dir():
+        return Folder(path)
+    if path.is_file() and zipfile.is_zipfile(path):
+        return ZipArchive(path)
+    found = "another kind of file" if path.exists() else "nothing"
+    raise RecordingError(f"{path}: expected a folder or a zip archive, found {found}")

@@ -1,0 +1,126 @@
+"""Fitting a recording to a model's input: leads, rate, scale, window."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import resample_poly
+
+from ecgquorum.errors import FittingError
+from ecgquorum.recordings.leads import UNNAMED_LEAD, normalised_lead
+from ecgquorum.recordings.recording import Recording
+
+Scaling = Literal["microvolt", "unit"]
+Signal = NDArray[np.float32]
+
+_MOST_MISSING = 0.5
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """What a model wants to be given.
+
+    leads:    in this order; `("ECG",)` means one lead, whichever it is
+    scaling:  "microvolt": microvolts as they are; "unit": each lead divided by its largest magnitude, to -1..1
+    window_s: what the network sees: a shorter recording is padded with zeros on both sides, a longer one is cut
+    """
+
+    leads: tuple[str, ...]
+    rate_hz: float
+    scaling: Scaling
+    window_s: float
+
+    @property
+    def n_window(self) -> int:
+        """Samples in the window."""
+        return round(self.window_s * self.rate_hz)
+
+    def fit(self, recording: Recording, lead: str | None = None) -> Signal:
+        """The recording as (lead, time) float32: its leads chosen, resampled, scaled; its length is its own.
+
+        lead: for a model of one lead, which one of the recording's leads to take
+        """
+        chosen = selected_leads(recording, self.leads, lead)
+        return self.scaled(resampled(without_gaps(chosen), recording.rate_hz, self.rate_hz))
+
+    def scaled(self, millivolts: Signal) -> Signal:
+        """Millivolts brought to the scale of the model's input; an all-zero lead stays zero."""
+        if self.scaling == "microvolt":
+            return millivolts * np.float32(1000)
+        peak = np.abs(millivolts).max(axis=1, keepdims=True)
+        return np.divide(millivolts, peak, out=np.zeros_like(millivolts), where=peak > 0)
+
+
+def selected_leads(recording: Recording, leads: tuple[str, ...], lead: str | None = None) -> Recording:
+    """The recording with just these leads in this order, or a `FittingError` that names what is missing."""
+    where = recording.source or recording.id
+    if lead is not None:
+        if len(leads) != 1:
+            raise FittingError(f"{where}: the model takes {len(leads)} leads, so none can be chosen with --lead {lead}")
+        wanted: tuple[str, ...] = (normalised_lead(lead),)
+    elif leads == (UNNAMED_LEAD,):
+        if len(recording.leads) != 1:
+            raise FittingError(
+                f"{where}: expected 1 lead, found {len(recording.leads)}; "
+                f"choose one with --lead {recording.leads[min(1, len(recording.leads) - 1)]}"
+            )
+        wanted = recording.leads
+    else:
+        wanted = leads
+    missing = [name for name in wanted if name not in recording.leads]
+    if missing:
+        raise FittingError(
+            f"{where}: expected lead {', '.join(missing)}, found only {', '.join(recording.leads)}"
+            + ("; choose one with --lead" if len(leads) == 1 and lead is None else "")
+        )
+    if wanted == recording.leads:
+        return recording
+    signal = recording.signal[[recording.leads.index(name) for name in wanted]]
+    return Recording(
+        recording.id, signal, recording.rate_hz, wanted, recording.patient, recording.labels, recording.source
+    )
+
+
+def without_gaps(recording: Recording) -> Signal:
+    """The signal with missing samples bridged by straight lines (zero at the ends).
+
+    Refuses a lead of which more than half is missing.
+    """
+    signal = recording.signal
+    missing = ~np.isfinite(signal)
+    if not missing.any():
+        return signal
+    filled = signal.copy()
+    time = np.arange(signal.shape[1])
+    for row, name in enumerate(recording.leads):
+        gaps = missing[row]
+        if gaps.mean() > _MOST_MISSING:
+            raise FittingError(
+                f"{recording.source or recording.id}: expected samples on lead {name}, "
+                f"found {gaps.mean():.0%} of them missing"
+            )
+        filled[row, gaps] = np.interp(time[gaps], time[~gaps], signal[row, ~gaps], left=0.0, right=0.0)
+    return filled
+
+
+def resampled(signal: Signal, from_hz: float, to_hz: float) -> Signal:
+    """(lead, time) at another rate, by polyphase filtering; unchanged when the rates agree."""
+    if from_hz == to_hz:
+        return signal
+    ratio = Fraction(to_hz / from_hz).limit_denominator(1000)
+    up, down = max(1, ratio.numerator), ratio.denominator
+    return resample_poly(signal.astype(np.float64), up, down, axis=1, padtype="line").astype(np.float32)
+
+
+def windowed(signal: Signal, n_window: int) -> tuple[Signal, slice]:
+    """The signal cut at its end, or padded with zeros on both sides, to `n_window` samples, and where it lies there."""
+    n_samples = signal.shape[1]
+    if n_samples >= n_window:
+        return signal[:, :n_window], slice(0, n_window)
+    start = (n_window - n_samples) // 2
+    padded = np.zeros((len(signal), n_window), dtype=np.float32)
+    place = slice(start, start + n_samples)
+    padded[:, place] = signal
+    return padded, place

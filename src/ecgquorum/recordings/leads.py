@@ -1,0 +1,23 @@
+"""Names of ECG leads."""
+
+import re
+
+STANDARD_LEADS = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
+
+UNNAMED_LEAD = "ECG"
+"""What a single-lead device calls its lead when it does not say which one it is."""
+
+_BY_FOLDED_NAME = {name.lower(): name for name in (*STANDARD_LEADS, UNNAMED_LEAD)}
+_PREFIX = re.compile(r"^(?:mdc_ecg_lead_|ecg[ _-]+lead[ _-]+|ecg[ _-]+|lead[ _-]*)(?=.)", re.IGNORECASE)
+
+
+def normalised_lead(name: str) -> str:
+    """The standard spelling of a lead's name (`avr`, `Lead AVR`, `MDC_ECG_LEAD_aVR` -> `aVR`).
+
+    Names that are no standard lead (`MLII`, `X`) come back as they are, without surrounding blanks.
+    """
+    stripped = name.strip()
+    folded = stripped.lower()
+    if folded not in _BY_FOLDED_NAME:
+        folded = _PREFIX.sub("", folded).strip()
+    return _BY_FOLDED_NAME.get(folded, stripped)

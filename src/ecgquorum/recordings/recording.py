@@ -1,0 +1,59 @@
+"""One ECG recording in memory."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.leads import normalised_lead
+
+SLOWEST_RATE_HZ, FASTEST_RATE_HZ = 25.0, 100_000.0
+"""Outside of these a sampling rate is taken for a lie, before anything is resampled on its word."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """One ECG recording: what was measured, on which leads, how fast, and where it came from.
+
+    signal: (lead, time) float32 in millivolts; a missing sample is NaN
+    labels: diagnoses as the source states them, uninterpreted
+    source: where it was read from, for messages and records
+    """
+
+    id: str
+    signal: NDArray[np.float32] = field(repr=False)
+    rate_hz: float
+    leads: tuple[str, ...]
+    patient: str | None = None
+    labels: tuple[str, ...] = ()
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        signal = np.ascontiguousarray(self.signal, dtype=np.float32)
+        if signal.ndim == 1:
+            signal = signal[None]
+        object.__setattr__(self, "signal", signal)
+        object.__setattr__(self, "leads", tuple(normalised_lead(name) for name in self.leads))
+        where = self.source or self.id
+        if signal.ndim != 2 or signal.size == 0:
+            raise RecordingError(f"{where}: expected samples as (lead, time), found the shape {signal.shape}")
+        if len(self.leads) != len(signal):
+            raise RecordingError(f"{where}: expected {len(signal)} lead names, found {len(self.leads)}")
+        if len(set(self.leads)) != len(self.leads):
+            raise RecordingError(f"{where}: lead names are not unique: {', '.join(self.leads)}")
+        if not SLOWEST_RATE_HZ <= self.rate_hz <= FASTEST_RATE_HZ:
+            raise RecordingError(
+                f"{where}: expected a sampling rate from {SLOWEST_RATE_HZ:g} to {FASTEST_RATE_HZ:g} Hz, "
+                f"found {self.rate_hz:g}"
+            )
+
+    @property
+    def n_samples(self) -> int:
+        """Samples per lead."""
+        return int(self.signal.shape[1])
+
+    @property
+    def seconds(self) -> float:
+        """Length in seconds."""
+        return self.n_samples / self.rate_hz

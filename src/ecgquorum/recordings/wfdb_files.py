@@ -1,0 +1,165 @@
+"""WFDB records: a `.hea` header with its `.dat` or `.mat` signal files, in a folder or in a zip archive.
+
+The `wfdb` package parses and decodes. What it is told by a header is checked first against the sizes of the
+files that are really there, so that a header which lies cannot make us allocate what does not exist.
+"""
+
+from collections import defaultdict
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+import wfdb
+from numpy.typing import NDArray
+
+from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.filetree import FileTree
+from ecgquorum.recordings.leads import UNNAMED_LEAD
+from ecgquorum.recordings.recording import FASTEST_RATE_HZ, SLOWEST_RATE_HZ, Recording
+
+_BITS_PER_SAMPLE = {"80": 8, "16": 16, "61": 16, "160": 16, "24": 24, "32": 32, "212": 12, "310": 32 / 3, "311": 32 / 3}
+_MILLIVOLT = {"mv": 1.0, "v": 1e3, "uv": 1e-3, "\u00b5v": 1e-3, "\u03bcv": 1e-3, "nv": 1e-6}
+_HEADER_BYTES = 1 << 20
+_DECODED_BYTES = 2 << 30
+_LONGEST_SKEW_S = 10.0
+_MISSING_16_BIT = -(1 << 15)
+
+
+def read_wfdb(tree: FileTree, stem: str) -> Recording:
+    """Read the record whose header is `stem`.hea.
+
+    Units are brought to millivolts and lead names to their standard spelling; signals that are no voltage
+    (respiration, pressure) are left out. Codes of a `#Dx:` comment become the recording's labels.
+    """
+    name = f"{stem}.hea"
+    where = f"{tree.path}/{name}"
+    size = tree.size(name)
+    if size is None:
+        raise RecordingError(f"{where}: expected a WFDB header, found no such file")
+    if size > _HEADER_BYTES:
+        raise RecordingError(f"{where}: expected a header of at most {_HEADER_BYTES} bytes, found {size}")
+    with tree.on_disk({name: size}) as folder:
+        header = _parsed(where, lambda: wfdb.rdheader(str(folder / PurePosixPath(stem).name)))
+    limits = _checked(tree, stem, header)
+    voltages = [i for i, unit in enumerate(header.units) if unit.lower() in _MILLIVOLT]
+    if not voltages:
+        raise RecordingError(
+            f"{where}: expected at least one signal in volts, millivolts or microvolts, "
+            f"found the units {', '.join(header.units)}"
+        )
+    if _is_plain_16_bit(header):
+        ((inner, limit),) = limits.items()
+        signal = _decoded_16_bit(header, tree.first(inner, limit))[voltages]
+    else:
+        with tree.on_disk({name: size, **limits}) as folder:
+            path = str(folder / PurePosixPath(stem).name)
+            signal = _parsed(where, lambda: wfdb.rdrecord(path, channels=voltages, return_res=32)).p_signal.T
+    factors = np.array([_MILLIVOLT[header.units[i].lower()] for i in voltages], dtype=np.float32)
+    if not (factors == 1).all():
+        signal = signal * factors[:, None]
+    return Recording(
+        id=PurePosixPath(stem).name,
+        signal=signal,
+        rate_hz=float(header.fs),
+        leads=tuple(header.sig_name[i] or UNNAMED_LEAD for i in voltages),
+        labels=_diagnoses(header.comments),
+        source=where,
+    )
+
+
+def _is_plain_16_bit(header: Any) -> bool:
+    """Whether all signals lie interleaved in one file of 16-bit samples, as in both data sets."""
+    return (
+        set(header.fmt) == {"16"}
+        and len(set(header.file_name)) == 1
+        and set(header.samps_per_frame) <= {1, None}
+        and not any(header.skew)
+    )
+
+
+def _decoded_16_bit(header: Any, content: bytes) -> NDArray[np.float32]:
+    """(lead, time) in physical units: what `wfdb.rdrecord` gives, without parsing the header once more."""
+    n_values = header.n_sig * header.sig_len
+    raw = np.frombuffer(content, dtype="<i2", count=n_values, offset=header.byte_offset[0] or 0)
+    raw = raw.reshape(header.sig_len, header.n_sig).T
+    signal = raw.astype(np.float32)
+    signal -= np.array(header.baseline, dtype=np.float32)[:, None]
+    signal /= np.array(header.adc_gain, dtype=np.float32)[:, None]
+    signal[raw == _MISSING_16_BIT] = np.nan
+    return signal
+
+
+def _parsed(where: str, parse: Any) -> Any:
+    """Whatever the parser trips over becomes one line that names the file."""
+    try:
+        return parse()
+    except Exception as error:
+        raise RecordingError(f"{where}: expected a readable WFDB record, found: {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
+
+
+def _checked(tree: FileTree, stem: str, header: Any) -> dict[str, int]:
+    """Refuse a header that the files beside it do not bear out; return how many bytes of each file it needs."""
+    where = f"{tree.path}/{stem}.hea"
+    if getattr(header, "n_seg", None) is not None:
+        raise RecordingError(f"{where}: expected one segment, found a multi-segment record; read its parts one by one")
+    n_lines = len(header.file_name or [])
+    if not header.n_sig or n_lines != header.n_sig:
+        raise RecordingError(f"{where}: expected {header.n_sig} signal lines, at least one, found {n_lines}")
+    if not header.fs or not SLOWEST_RATE_HZ <= header.fs <= FASTEST_RATE_HZ:
+        raise RecordingError(
+            f"{where}: expected a sampling rate from {SLOWEST_RATE_HZ:g} to {FASTEST_RATE_HZ:g} Hz, found {header.fs}"
+        )
+    if any(skew and skew > _LONGEST_SKEW_S * header.fs for skew in header.skew):
+        raise RecordingError(f"{where}: expected signals skewed by at most {_LONGEST_SKEW_S:g} s, found more")
+
+    signals_of: dict[str, list[int]] = defaultdict(list)
+    for index, file_name in enumerate(header.file_name):
+        signals_of[file_name].append(index)
+    limits = {}
+    for file_name, signals in signals_of.items():
+        if PurePosixPath(file_name).name != file_name or file_name in (".", "..") or "\\" in file_name:
+            raise RecordingError(f"{where}: expected a signal file beside the header, found the path {file_name!r}")
+        inner = (PurePosixPath(stem).parent / file_name).as_posix()
+        found = tree.size(inner)
+        if found is None:
+            raise RecordingError(f"{where}: expected its signal file {file_name} beside it, found none")
+        formats = {str(header.fmt[i]) for i in signals}
+        if len(formats) != 1 or not formats <= _BITS_PER_SAMPLE.keys():
+            raise RecordingError(
+                f"{where}: expected one signal format of {', '.join(_BITS_PER_SAMPLE)} for {file_name}, "
+                f"found {', '.join(sorted(formats))}"
+            )
+        bits = _BITS_PER_SAMPLE[formats.pop()]
+        offset = header.byte_offset[signals[0]] or 0
+        per_frame = sum(header.samps_per_frame[i] or 1 for i in signals)
+        if header.sig_len is None:
+            header.sig_len = max(0, int((found - offset) * 8 / bits) // per_frame)
+        expected = offset + int(per_frame * header.sig_len * bits / 8)
+        if found < expected:
+            raise RecordingError(
+                f"{where}: expected {expected} bytes in {file_name} ({len(signals)} signals x {header.sig_len} "
+                f"samples, {bits:g} bits each, after {offset} bytes), found {found}; the file is cut short or the "
+                "header is wrong"
+            )
+        limits[inner] = expected + 64
+    if not header.sig_len:
+        raise RecordingError(f"{where}: expected samples, found a length of 0")
+    decoded = 4 * header.n_sig * header.sig_len * max(header.samps_per_frame)
+    if decoded > _DECODED_BYTES:
+        raise RecordingError(
+            f"{where}: expected at most {_DECODED_BYTES} bytes of samples, found {decoded}; cut the record in parts"
+        )
+    return limits
+
+
+def _diagnoses(comments: list[str]) -> tuple[str, ...]:
+    for comment in comments:
+        key, _, value = comment.partition(":")
+        if key.strip().lower() == "dx":
+            return tuple(code.strip() for code in value.split(",") if code.strip())
+    return ()

@@ -1,0 +1,67 @@
+"""What a member sees in an epoch: recordings in a new order, cropped and varied, all drawn from one seed."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ecgquorum.cohorts import Batch, Cohort, batch_of
+from ecgquorum.errors import TrainingError
+from ecgquorum.randomness import numpy_generator
+from ecgquorum.recipe import TrainingRecipe
+from ecgquorum.recordings import InputSpec
+from ecgquorum.recordings.fitting import Signal
+
+
+def epoch_order(cohort: Cohort, recipe: TrainingRecipe, rng: np.random.Generator) -> np.ndarray:
+    """Indices of the train part in random order, each as often as the recipe repeats its class."""
+    unknown = set(recipe.repeat) - set(cohort.classes)
+    if unknown:
+        raise TrainingError(
+            f"training.repeat: expected classes of {', '.join(cohort.classes)}, found {', '.join(sorted(unknown))}"
+        )
+    train = cohort.part("train")
+    times = np.array([recipe.repeat.get(name, 1) for name in cohort.classes])
+    return rng.permutation(np.repeat(train, times[cohort.labels[train]]))
+
+
+def training_batches(
+    cohort: Cohort, spec: InputSpec, recipe: TrainingRecipe, *, seed: int, member: int, epoch: int
+) -> Iterator[Batch]:
+    """The batches of one epoch; a last batch of one recording is left out, as batch norm cannot use it."""
+    order = epoch_order(cohort, recipe, numpy_generator(seed, "member", member, "epoch", epoch, "order"))
+    rng = numpy_generator(seed, "member", member, "epoch", epoch, "augmentation")
+    n_window = spec.n_window if recipe.crop_s is None else round(recipe.crop_s * spec.rate_hz)
+    for start in range(0, len(order), recipe.batch_size):
+        indices = order[start : start + recipe.batch_size]
+        if len(indices) > 1:
+            signals = [
+                _varied(_cropped(spec.scaled(cohort.signal(int(i))), n_window, recipe, rng), recipe, rng)
+                for i in indices
+            ]
+            yield batch_of(signals, n_window, cohort.labels[indices].tolist())
+
+
+def n_batches(cohort: Cohort, recipe: TrainingRecipe) -> int:
+    """How many batches an epoch has."""
+    n_records = len(epoch_order(cohort, recipe, np.random.default_rng(0)))
+    whole, rest = divmod(n_records, recipe.batch_size)
+    return whole + (rest > 1)
+
+
+def _cropped(signal: Signal, n_window: int, recipe: TrainingRecipe, rng: np.random.Generator) -> Signal:
+    """A random stretch of `n_window` samples; the window is cut from its beginning when nothing is to be cropped."""
+    spare = signal.shape[1] - n_window
+    if spare <= 0 or recipe.crop_s is None:
+        return signal
+    start = int(rng.integers(spare + 1))
+    return signal[:, start : start + n_window]
+
+
+def _varied(signal: Signal, recipe: TrainingRecipe, rng: np.random.Generator) -> Signal:
+    """Larger or smaller, and upside down now and then."""
+    factor = 1.0
+    if recipe.gain > 1:
+        factor = float(np.exp(rng.uniform(-1, 1) * np.log(recipe.gain)))
+    if recipe.flip > 0 and rng.random() < recipe.flip:
+        factor = -factor
+    return signal if factor == 1.0 else signal * np.float32(factor)

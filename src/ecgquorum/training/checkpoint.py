@@ -1,0 +1,99 @@
+"""A member in training, on disk after every epoch: one safetensors file, replaced atomically.
+
+It holds the weights, the optimiser's state, the best weights so far and the history; randomness needs no state,
+since every epoch's generators are derived from the seed and the epoch's number.
+"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from ecgquorum.atomic import write_atomically
+from ecgquorum.errors import TrainingError
+
+_KEY = "ecgquorum"
+
+
+@dataclass
+class Checkpoint:
+    """Where a member's training stands.
+
+    identity: a hash of everything that determines the member; a checkpoint of another one is refused
+    epoch:    how many epochs are done
+    best:     the weights with the best score on the tune part, and that score
+    """
+
+    identity: str
+    epoch: int
+    weights: dict[str, Tensor]
+    optimiser: dict[str, Tensor]
+    best: dict[str, Tensor]
+    best_score: tuple[float, float]
+    history: list[dict[str, float]] = field(default_factory=list)
+
+    def save(self, path: Path) -> None:
+        """Write the checkpoint, whole or not at all."""
+        tensors = {
+            f"{group}/{name}": tensor.detach().cpu().contiguous()
+            for group, part in (("weights", self.weights), ("optimiser", self.optimiser), ("best", self.best))
+            for name, tensor in part.items()
+        }
+        facts = {
+            "identity": self.identity,
+            "epoch": self.epoch,
+            "best_score": self.best_score,
+            "history": self.history,
+        }
+        write_atomically(path, safetensors.torch.save(tensors, {_KEY: json.dumps(facts)}))
+
+    @classmethod
+    def load(cls, path: Path) -> "Checkpoint":
+        """Read a checkpoint back."""
+        groups: dict[str, dict[str, Tensor]] = {"weights": {}, "optimiser": {}, "best": {}}
+        try:
+            with safe_open(path, framework="pt") as file:
+                facts: dict[str, Any] = json.loads((file.metadata() or {})[_KEY])
+                for key in file.keys():  # noqa: SIM118 (this is no dictionary)
+                    group, _, name = key.partition("/")
+                    groups[group][name] = file.get_tensor(key)
+            return cls(
+                facts["identity"],
+                int(facts["epoch"]),
+                groups["weights"],
+                groups["optimiser"],
+                groups["best"],
+                (facts["best_score"][0], facts["best_score"][1]),
+                facts["history"],
+            )
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
+            raise TrainingError(
+                f"{path}: expected a checkpoint, found it damaged ({error}); remove it to train this member anew"
+            ) from error
+
+
+def optimiser_state(optimiser: Any) -> dict[str, Tensor]:
+    """The optimiser's tensors by parameter number and name."""
+    return {
+        f"{number}/{name}": tensor
+        for number, state in optimiser.state_dict()["state"].items()
+        for name, tensor in state.items()
+    }
+
+
+def restore_optimiser(optimiser: Any, tensors: dict[str, Tensor]) -> None:
+    """Put tensors from `optimiser_state` back."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        number, _, name = key.partition("/")
+        state.setdefault(int(number), {})[name] = tensor
+    optimiser.load_state_dict({**optimiser.state_dict(), "state": state})
+
+
+def copied_weights(module: nn.Module) -> dict[str, Tensor]:
+    """The module's state as it is now, on the CPU."""
+    return {name: tensor.detach().cpu().clone() for name, tensor in module.state_dict().items()}
