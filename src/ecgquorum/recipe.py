@@ -6,6 +6,7 @@ recipe back with every default spelled out, so that a run's folder says all that
 
 import difflib
 import tomllib
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
@@ -98,14 +99,25 @@ class Recipe(_Part):
         return tomli_w.dumps(self.model_dump(exclude_none=True))
 
 
-def load_recipe(path: str | Path) -> Recipe:
-    """Read a recipe from a TOML file."""
-    path = Path(path)
+def load_recipe(path_or_name: str | Path) -> Recipe:
+    """Read a recipe from a TOML file, or one that ships with ecgquorum by its name."""
+    path = Path(path_or_name)
+    if str(path_or_name) in recipe_names():
+        text = (files("ecgquorum") / "recipes" / f"{path_or_name}.toml").read_text()
+        return parse_recipe(text, f"recipe {path_or_name}")
     try:
         text = path.read_text()
     except OSError as error:
-        raise RecipeError(f"{path}: expected a recipe, found: {error.strerror}") from error
+        raise RecipeError(
+            f"{path}: expected a recipe file, or one of {', '.join(recipe_names())}; found: {error.strerror}"
+        ) from error
     return parse_recipe(text, str(path))
+
+
+def recipe_names() -> list[str]:
+    """The names of the recipes that ship with ecgquorum."""
+    entries = (files("ecgquorum") / "recipes").iterdir()
+    return sorted(entry.name.removesuffix(".toml") for entry in entries if entry.name.endswith(".toml"))
 
 
 def parse_recipe(text: str, where: str = "recipe") -> Recipe:
@@ -134,7 +146,9 @@ def _explained(problem: Any) -> str:
     name = ".".join(part for part in place if "[" not in part) or "recipe"
     if problem["type"] == "extra_forbidden":
         near = difflib.get_close_matches(place[-1], _keys_at(place[:-1]), n=1)
-        return f"unknown key {name}" + (f"; did you mean {near[0]}?" if near else f"; known: {', '.join(_keys_at(place[:-1]))}")
+        return f"unknown key {name}" + (
+            f"; did you mean {near[0]}?" if near else f"; known: {', '.join(_keys_at(place[:-1]))}"
+        )
     if problem["type"] == "missing":
         return f"{name} is missing"
     if problem["type"] == "value_error":

@@ -5,4 +5,14 @@ from ecgquorum.cohorts.build import BuildReport, build_cohort, open_source
 from ecgquorum.cohorts.cohort import PARTS, Cohort, Part
 from ecgquorum.cohorts.fetch import fetch
 
-__all__ = ["PARTS", "Batch", "BuildReport", "Cohort", "Part", "batch_of", "build_cohort", "fetch", "open_source"]
+__all__ = [
+    "PARTS",
+    "Batch",
+    "BuildReport",
+    "Cohort",
+    "Part",
+    "batch_of",
+    "build_cohort",
+    "fetch",
+    "open_source",
+]

@@ -79,13 +79,21 @@ def build_cohort(
     if out.exists():
         raise CohortError(f"{out}: expected a new folder, found something there; remove it or choose another --out")
     if tune_share <= 0 or test_share < 0 or tune_share + test_share >= 1:
-        raise CohortError(f"expected shares of tune and test that leave some to train, found {tune_share}, {test_share}")
+        raise CohortError(
+            f"expected shares of tune and test that leave some to train, found {tune_share}, {test_share}"
+        )
     fixed = None if test_ids is None else _test_ids(Path(test_ids), list(source.load))
     report = BuildReport(notices=list(source.notices))
     with folder_written_whole(out) as folder:
         with (folder / "signal.f32").open("wb") as file:
             rows, leads_kept, rate_kept = _written(
-                file, source, report, fixed or set(), rate_hz or source.rate_hz, tuple(leads or ()) or source.leads, progress
+                file,
+                source,
+                report,
+                fixed or set(),
+                rate_hz or source.rate_hz,
+                tuple(leads or ()) or source.leads,
+                progress,
             )
         if not rows:
             why = f"; the first one: {report.unreadable[0].reason}" if report.unreadable else ""
@@ -123,7 +131,7 @@ def _written(
     leads: tuple[str, ...] | None,
     progress: Progress | None,
 ) -> tuple[list[Row], tuple[str, ...], float]:
-    """Append every usable recording to `file`; test recordings come first, so that their duplicates are the ones to go."""
+    """Append every usable recording to `file`, test recordings first: of two duplicates, the later one goes."""
     rows: list[Row] = []
     first_with: dict[str, str] = {}
     start = 0
@@ -164,7 +172,12 @@ def _single_label(recording: Recording, record: str, source: Source, report: Bui
 
 
 def _split(
-    rows: list[Row], report: BuildReport, fixed: set[str] | None, seed: int, tune_share: float, test_share: float
+    rows: list[Row],
+    report: BuildReport,
+    fixed: set[str] | None,
+    seed: int,
+    tune_share: float,
+    test_share: float,
 ) -> list[Row]:
     parts = split_parts(
         [row.label for row in rows],

@@ -138,9 +138,19 @@ def _read_rows(path: Path) -> list[Row]:
         with (path / "records.csv").open(newline="") as file:
             reader = csv.DictReader(file)
             if tuple(reader.fieldnames or ()) != FIELDS:
-                raise CohortError(f"{path}/records.csv: expected the columns {', '.join(FIELDS)}, found {reader.fieldnames}")
+                raise CohortError(
+                    f"{path}/records.csv: expected the columns {', '.join(FIELDS)}, found {reader.fieldnames}"
+                )
             return [
-                Row(r["id"], r["label"], r["patient"], r["part"], int(r["start"]), int(r["n_samples"]), r["sha256"])
+                Row(
+                    r["id"],
+                    r["label"],
+                    r["patient"],
+                    r["part"],
+                    int(r["start"]),
+                    int(r["n_samples"]),
+                    r["sha256"],
+                )
                 for r in reader
             ]
     except (OSError, ValueError, TypeError) as error:

@@ -75,7 +75,7 @@ def _load_numbered(tree: FileTree, name: str, numbers: list[str], reference: str
     for number in numbers:
         if number.strip():
             if not number.strip().isdigit() or not 1 <= int(number) <= len(CLASSES):
-                raise RecordingError(f"{tree.path}/{reference}: {name}: expected labels from 1 to 9, found {number!r}")
+                raise RecordingError(f"{tree.where(reference)}: {name}: expected labels from 1 to 9, found {number!r}")
             labels.append(CLASSES[int(number) - 1])
     return replace(read_from(tree, name), labels=tuple(labels))
 

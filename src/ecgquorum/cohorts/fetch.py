@@ -92,7 +92,10 @@ def _fetch_file(base: str, out: Path, file: str, sha256: str) -> None:
         return
     partial = target.with_name(target.name + ".part")
     target.parent.mkdir(parents=True, exist_ok=True)
-    for fresh in (False, True):  # a part left by another version cannot be completed: then once more from nothing
+    for fresh in (
+        False,
+        True,
+    ):  # a part left by another version cannot be completed: then once more from nothing
         if fresh:
             partial.unlink(missing_ok=True)
         _continue(base + file, partial)

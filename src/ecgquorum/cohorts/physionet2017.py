@@ -11,7 +11,12 @@ from ecgquorum.recordings import UNNAMED_LEAD, Recording
 from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
 from ecgquorum.recordings.reading import read_from
 
-CLASS_NAMES = {"N": "normal rhythm", "A": "atrial fibrillation", "O": "other rhythm", "~": "too noisy to tell"}
+CLASS_NAMES = {
+    "N": "normal rhythm",
+    "A": "atrial fibrillation",
+    "O": "other rhythm",
+    "~": "too noisy to tell",
+}
 RATE_HZ = 300.0
 ARCHIVE = "training2017.zip"
 LABEL_FILES = (
@@ -30,7 +35,7 @@ def physionet2017(tree: FileTree) -> Source | None:
 
     Labels are taken from the newest label file inside or beside the archive.
     """
-    places = [tree]
+    places: list[FileTree | _Beside] = [tree]
     if isinstance(tree, Folder):
         if (tree.path / ARCHIVE).is_file():
             tree = open_tree(tree.path / ARCHIVE)
@@ -43,7 +48,7 @@ def physionet2017(tree: FileTree) -> Source | None:
                 if PurePosixPath(name).name == wanted:
                     labels = _labels(place.read(name))
                     if labels is not None:
-                        return _source(tree, labels, f"{place.path}/{name}", wanted)
+                        return _source(tree, labels, f"{place.where(name)}", wanted)
     return None
 
 
@@ -53,6 +58,9 @@ class _Beside:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.sizes = {name: 0 for name in LABEL_FILES if (path / name).is_file()}
+
+    def where(self, name: str) -> str:
+        return str(self.path / name)
 
     def read(self, name: str) -> bytes:
         return (self.path / name).read_bytes()

@@ -2,15 +2,23 @@
 
 from functools import partial
 
+import numpy as np
+
 from ecgquorum.cohorts import cpsc2018, physionet2017
 from ecgquorum.cohorts.source import Source
 from ecgquorum.errors import CohortError
 from ecgquorum.randomness import derived_seed, numpy_generator
 from ecgquorum.recordings import STANDARD_LEADS, UNNAMED_LEAD, Recording, simulate
 
+_USUAL_NOISE, _NOISE_SPREAD = 2.5, 0.9  # recordings from clean to barely legible
 PREFIX = "synthetic:"
 _KINDS = {
-    "physionet2017": (physionet2017.CLASS_NAMES, (UNNAMED_LEAD,), physionet2017.RATE_HZ, (0.45, 0.2, 0.25, 0.1)),
+    "physionet2017": (
+        physionet2017.CLASS_NAMES,
+        (UNNAMED_LEAD,),
+        physionet2017.RATE_HZ,
+        (0.45, 0.2, 0.25, 0.1),
+    ),
     "cpsc2018": (cpsc2018.CLASS_NAMES, STANDARD_LEADS, cpsc2018.RATE_HZ, (1 / 9,) * 9),
 }
 
@@ -21,14 +29,19 @@ def synthetic(name: str, *, records: int, seconds: float, seed: int) -> Source:
         raise CohortError(f"expected one of {', '.join(PREFIX + kind for kind in _KINDS)}, found {PREFIX}{name}")
     class_names, leads, rate_hz, shares = _KINDS[name]
     classes = tuple(class_names)
-    labels = numpy_generator(seed, "cohort", name).choice(classes, size=records, p=shares)
+    rng = numpy_generator(seed, "cohort", name)
+    labels = rng.choice(classes, size=records, p=shares)
+    noise = rng.lognormal(np.log(_USUAL_NOISE), _NOISE_SPREAD, size=records)
     load = {}
-    for index, label in enumerate(labels):
-        record = f"S{index:05d}"
-        load[record] = partial(_load, str(label), derived_seed(seed, name, index), seconds, rate_hz, leads, record)
+    for index in range(records):
+        record, drawn = f"S{index:05d}", derived_seed(seed, name, index)
+        load[record] = partial(_load, str(labels[index]), drawn, seconds, rate_hz, leads, float(noise[index]), record)
     return Source(f"simulated {name}", classes, class_names, load, leads, rate_hz)
 
 
-def _load(label: str, seed: int, seconds: float, rate_hz: float, leads: tuple[str, ...], record: str) -> Recording:
-    simulation = simulate(label, seed=seed, seconds=seconds, rate_hz=rate_hz, leads=leads, recording_id=record)
-    return simulation.recording
+def _load(
+    label: str, seed: int, seconds: float, rate_hz: float, leads: tuple[str, ...], noise: float, record: str
+) -> Recording:
+    return simulate(
+        label, seed=seed, seconds=seconds, rate_hz=rate_hz, leads=leads, noise=noise, recording_id=record
+    ).recording

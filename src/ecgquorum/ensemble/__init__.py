@@ -1,7 +1,16 @@
 """Members that answer together: the ensemble, its predictions, its bundle on disk."""
 
 from ecgquorum.ensemble.bundle import bundled_names, load_ensemble, save_bundle
+from ecgquorum.ensemble.classifying import classify_files
 from ecgquorum.ensemble.ensemble import Ensemble
 from ecgquorum.ensemble.prediction import Prediction, entropy
 
-__all__ = ["Ensemble", "Prediction", "bundled_names", "entropy", "load_ensemble", "save_bundle"]
+__all__ = [
+    "Ensemble",
+    "Prediction",
+    "bundled_names",
+    "classify_files",
+    "entropy",
+    "load_ensemble",
+    "save_bundle",
+]

@@ -28,7 +28,17 @@ from ecgquorum.recordings import InputSpec
 
 FORMAT = 1
 WEIGHTS, CARD = "weights.safetensors", "card.json"
-_REQUIRED = ("format", "classes", "leads", "rate_hz", "scaling", "window_s", "information_range", "recipe", "weights_sha256")
+_REQUIRED = (
+    "format",
+    "classes",
+    "leads",
+    "rate_hz",
+    "scaling",
+    "window_s",
+    "information_range",
+    "recipe",
+    "weights_sha256",
+)
 
 
 def save_bundle(ensemble: Ensemble, recipe: Recipe, path: str | Path, facts: Mapping[str, Any] | None = None) -> Path:
@@ -71,9 +81,7 @@ def load_ensemble(path_or_name: str | Path, device: str | torch.device = "cpu") 
         recipe = parse_recipe(card["recipe"], f"{path}/{CARD}: recipe")
         spec = InputSpec(tuple(card["leads"]), float(card["rate_hz"]), card["scaling"], float(card["window_s"]))
         members = [
-            build_member(
-                recipe, index, n_leads=len(spec.leads), n_classes=len(card["classes"]), rate_hz=spec.rate_hz
-            )
+            build_member(recipe, index, n_leads=len(spec.leads), n_classes=len(card["classes"]), rate_hz=spec.rate_hz)
             for index in range(recipe.members)
         ]
         low, high = (float(value) for value in card["information_range"])

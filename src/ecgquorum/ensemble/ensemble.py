@@ -78,4 +78,4 @@ class Ensemble(nn.Module):
         with torch.inference_mode():
             answer: np.ndarray = self.member_log_probs(batch.signal.to(device)).double().exp().cpu().numpy()
         self.train(was_training)
-        return answer / answer.sum(axis=2, keepdims=True)
+        return np.asarray(answer / answer.sum(axis=2, keepdims=True))

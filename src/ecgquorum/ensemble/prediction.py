@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 def entropy(probabilities: Array) -> Array:
     """H(p) = -sum_c p_c ln p_c over the last axis, with 0 ln 0 = 0."""
     safe = np.where(probabilities > 0, probabilities, 1.0)
-    return -(probabilities * np.log(safe)).sum(axis=-1)
+    return np.asarray(-(probabilities * np.log(safe)).sum(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +35,12 @@ class Prediction:
     @property
     def probs(self) -> Array:
         """(record, class): the mean of the members' probabilities."""
-        return self.member_probs.mean(axis=1)
+        return np.asarray(self.member_probs.mean(axis=1))
 
     @property
     def label_index(self) -> NDArray[np.int64]:
         """(record,): the most probable class, as its index."""
-        return self.probs.argmax(axis=1)
+        return np.asarray(self.probs.argmax(axis=1))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ class Prediction:
     def uncertainty(self) -> Array:
         """(record,): I_norm = (I - I_min) / (I_max - I_min); a recording unlike any in training may leave [0, 1]."""
         low, high = self.information_range
-        return (self.mutual_information - low) / (high - low)
+        return np.asarray((self.mutual_information - low) / (high - low))
 
     def rows(self) -> list[dict[str, Any]]:
         """One plain dictionary a recording, ready for JSON."""

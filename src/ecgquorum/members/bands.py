@@ -52,7 +52,8 @@ class BandMask(nn.Module):
         if self._cached is None or len(self._cached) != n_bins or self._cached.device != x.device:
             with torch.inference_mode(False):  # or a mask made while predicting could not serve a gradient later
                 self._cached = self.mask(n_samples)
-        return torch.fft.irfft(torch.fft.rfft(x) * self._cached.to(x.dtype), n=n_samples)
+        heard: Tensor = torch.fft.irfft(torch.fft.rfft(x) * self._cached.to(x.dtype), n=n_samples)
+        return heard
 
 
 def rings(rate_hz: float, first: int, n_rings: int = N_RINGS) -> Bands:

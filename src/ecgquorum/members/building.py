@@ -9,7 +9,10 @@ from ecgquorum.members.member import Member
 from ecgquorum.randomness import derived_seed
 from ecgquorum.recipe import Recipe
 
-MEMBERS: dict[str, type[CompactMember] | type[DilatedMember]] = {"compact": CompactMember, "dilated": DilatedMember}
+MEMBERS: dict[str, type[CompactMember] | type[DilatedMember]] = {
+    "compact": CompactMember,
+    "dilated": DilatedMember,
+}
 """Every kind of member that a recipe can name."""
 
 

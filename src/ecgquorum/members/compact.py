@@ -5,6 +5,7 @@ microvolts, and an attack on it, mean what they mean for the paper's network. Pa
 the mean over time: the answer does not depend on how much of it there is.
 """
 
+from itertools import pairwise
 from typing import final
 
 import numpy as np
@@ -99,7 +100,7 @@ class CompactMember(Member):
     ) -> None:
         channels = [max(4, round(c * width)) for c in _CHANNELS]
         blocks: list[Block] = [_Stem(n_leads, channels[0])]
-        blocks += [_ResidualBlock(a, b, dropout) for a, b in zip(channels[:-1], channels[1:], strict=True)]
+        blocks += [_ResidualBlock(a, b, dropout) for a, b in pairwise(channels)]
         super().__init__(blocks, channels[-1], n_classes, rate_hz, bands)
         self.decimation = Decimation(max(1, round(rate_hz / INNER_RATE_HZ)))
         self.feature_dropout = nn.Dropout(dropout)

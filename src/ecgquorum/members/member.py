@@ -33,7 +33,9 @@ class Member(nn.Module, ABC):
 
     n_features: int
 
-    def __init__(self, blocks: list[Block], n_features: int, n_classes: int, rate_hz: float, bands: Bands | None) -> None:
+    def __init__(
+        self, blocks: list[Block], n_features: int, n_classes: int, rate_hz: float, bands: Bands | None
+    ) -> None:
         super().__init__()
         self.bands = BandMask(bands, rate_hz) if bands is not None else nn.Identity()
         self.blocks = nn.ModuleList(blocks)

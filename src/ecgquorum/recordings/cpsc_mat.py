@@ -21,7 +21,7 @@ _COMPRESSED = 15
 
 def read_cpsc_mat(tree: FileTree, name: str) -> Recording:
     """Read the `.mat` file `name`."""
-    where = f"{tree.path}/{name}"
+    where = tree.where(name)
     content = tree.read(name, _FILE_BYTES)
     _check_unpacked_size(where, content)
     try:

@@ -68,6 +68,9 @@ class Beat:
 QRS_ONSET_S = -0.043
 """Where a narrow QRS complex leaves the baseline, from its R peak."""
 
+P_VECTOR = (0.14, 0.12, -0.02)
+"""Normal atrial depolarisation, in millivolts."""
+
 _P_WIDTH_S = 0.020
 _EDGE = 2.4  # a Gaussian has fallen to 5 % this many widths from its centre
 
@@ -77,7 +80,7 @@ _BASAL_S = Wave(0.027, 0.0095, (-0.15, -0.15, 0.45))
 _T = Wave(0.30, 0.048, (0.30, 0.22, -0.15), follows_rate=True)
 
 
-def p_wave(pr_s: float, vector: tuple[float, float, float] = (0.14, 0.12, -0.02)) -> Wave:
+def p_wave(pr_s: float, vector: tuple[float, float, float] = P_VECTOR) -> Wave:
     """A P wave that begins `pr_s` before the QRS complex."""
     return Wave(QRS_ONSET_S - pr_s + _EDGE * _P_WIDTH_S, _P_WIDTH_S, vector)
 

@@ -12,7 +12,6 @@ from typing import IO, final
 
 from ecgquorum.errors import RecordingError
 
-
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError)
 
 
@@ -35,6 +34,10 @@ class FileTree(ABC):
     def on_disk(self, limits: Mapping[str, int]) -> AbstractContextManager[Path]:
         """A folder that holds the named files side by side, of each at least the first `limit` bytes."""
 
+    def where(self, name: str) -> str:
+        """The file's place, for messages."""
+        return str(self.path / name)
+
     def size(self, name: str) -> int | None:
         """The file's size in bytes; None when there is no such file."""
         return self.sizes.get(name)
@@ -45,13 +48,13 @@ class FileTree(ABC):
             with self.open(name) as file:
                 return file.read(n_bytes)
         except _DAMAGED as error:
-            raise RecordingError(f"{self.path}/{name}: expected to read it, found it damaged: {error}") from error
+            raise RecordingError(f"{self.where(name)}: expected to read it, found it damaged: {error}") from error
 
     def read(self, name: str, limit: int = 1 << 20) -> bytes:
         """The whole file; refuses one larger than `limit` bytes."""
         content = self.first(name, limit + 1)
         if len(content) > limit:
-            raise RecordingError(f"{self.path}/{name}: expected at most {limit} bytes, found more")
+            raise RecordingError(f"{self.where(name)}: expected at most {limit} bytes, found more")
         return content
 
 
@@ -60,7 +63,7 @@ class Folder(FileTree):
     """A folder and all that is below it."""
 
     @cached_property
-    def sizes(self) -> Mapping[str, int]:  # type: ignore[override]
+    def sizes(self) -> Mapping[str, int]:
         files = sorted(path for path in self.path.rglob("*") if path.is_file())
         return {path.relative_to(self.path).as_posix(): path.stat().st_size for path in files}
 
@@ -91,7 +94,7 @@ class ZipArchive(FileTree):
             raise RecordingError(f"{path}: expected a zip archive, found: {error}") from error
 
     @cached_property
-    def sizes(self) -> Mapping[str, int]:  # type: ignore[override]
+    def sizes(self) -> Mapping[str, int]:
         return {info.filename: info.file_size for info in sorted(self._infos(), key=lambda i: i.filename)}
 
     def _infos(self) -> list[zipfile.ZipInfo]:
@@ -101,7 +104,7 @@ class ZipArchive(FileTree):
         try:
             return self._archive.open(name)
         except (KeyError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
-            raise RecordingError(f"{self.path}/{name}: cannot be taken out of the archive: {error}") from error
+            raise RecordingError(f"{self.where(name)}: cannot be taken out of the archive: {error}") from error
 
     @contextmanager
     def on_disk(self, limits: Mapping[str, int]) -> Iterator[Path]:

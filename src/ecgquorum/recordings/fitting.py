@@ -48,7 +48,7 @@ class InputSpec:
     def scaled(self, millivolts: Signal) -> Signal:
         """Millivolts brought to the scale of the model's input; an all-zero lead stays zero."""
         if self.scaling == "microvolt":
-            return millivolts * np.float32(1000)
+            return np.asarray(millivolts * np.float32(1000))
         peak = np.abs(millivolts).max(axis=1, keepdims=True)
         return np.divide(millivolts, peak, out=np.zeros_like(millivolts), where=peak > 0)
 
@@ -111,7 +111,8 @@ def resampled(signal: Signal, from_hz: float, to_hz: float) -> Signal:
         return signal
     ratio = Fraction(to_hz / from_hz).limit_denominator(1000)
     up, down = max(1, ratio.numerator), ratio.denominator
-    return resample_poly(signal.astype(np.float64), up, down, axis=1, padtype="line").astype(np.float32)
+    longer = resample_poly(signal.astype(np.float64), up, down, axis=1, padtype="line")
+    return np.asarray(longer, dtype=np.float32)
 
 
 def windowed(signal: Signal, n_window: int) -> tuple[Signal, slice]:

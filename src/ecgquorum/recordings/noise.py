@@ -11,20 +11,21 @@ def baseline_wander(rng: np.random.Generator, n_leads: int, n_samples: int, rate
     time = np.arange(n_samples) / rate_hz
     hertz, phases = rng.uniform(0.05, 0.5, (3, 1)), rng.uniform(0, 2 * np.pi, (3, 1))
     waves = np.sin(2 * np.pi * hertz * time + phases)
-    return rng.normal(0, size_mv / np.sqrt(3), (n_leads, 3)) @ waves
+    return np.asarray(rng.normal(0, size_mv / np.sqrt(3), (n_leads, 3)) @ waves)
 
 
 def mains_hum(rng: np.random.Generator, n_leads: int, n_samples: int, rate_hz: float, size_mv: float) -> Array:
     """50 or 60 Hz, of one phase, of another size on each lead."""
     hertz = rng.choice([50.0, 60.0])
     hum = np.sin(2 * np.pi * hertz * np.arange(n_samples) / rate_hz + rng.uniform(0, 2 * np.pi))
-    return np.multiply.outer(rng.normal(0, size_mv, n_leads), hum)
+    return np.asarray(np.multiply.outer(rng.normal(0, size_mv, n_leads), hum))
 
 
 def muscle_noise(rng: np.random.Generator, n_leads: int, n_samples: int, size_mv: float) -> Array:
     """Broad noise with little at low frequencies, waxing and waning over seconds."""
     white = rng.standard_normal((n_leads, n_samples + 1))
-    return size_mv / np.sqrt(1.36) * (white[:, 1:] - 0.6 * white[:, :-1]) * _slow_envelope(rng, n_samples)
+    shaped = (white[:, 1:] - 0.6 * white[:, :-1]) * _slow_envelope(rng, n_samples)
+    return np.asarray(size_mv / np.sqrt(1.36) * shaped)
 
 
 def electrode_motion(rng: np.random.Generator, n_leads: int, n_samples: int, rate_hz: float, size_mv: float) -> Array:

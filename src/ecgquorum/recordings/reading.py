@@ -64,7 +64,7 @@ def read_all(paths: Iterable[str | Path]) -> Iterator[Recording | Unreadable]:
             try:
                 yield read_from(tree, name)
             except RecordingError as error:
-                yield Unreadable(f"{tree.path}/{name}", str(error))
+                yield Unreadable(tree.where(name), str(error))
 
 
 def recording_names(tree: FileTree) -> list[str]:
@@ -84,9 +84,9 @@ def read_from(tree: FileTree, name: str) -> Recording:
     if tree.size(f"{stem}.mat") is not None:
         return read_cpsc_mat(tree, f"{stem}.mat")
     if tree.size(name) is None:
-        raise RecordingError(f"{tree.path}/{name}: expected a recording, found no such file")
+        raise RecordingError(f"{tree.where(name)}: expected a recording, found no such file")
     raise RecordingError(
-        f"{tree.path}/{name}: expected a WFDB record (.hea with .dat or .mat) or a CPSC .mat file, found neither"
+        f"{tree.where(name)}: expected a WFDB record (.hea with .dat or .mat) or a CPSC .mat file, found neither"
     )
 
 

@@ -13,6 +13,7 @@ from ecgquorum.errors import RecordingError
 from ecgquorum.randomness import numpy_generator
 from ecgquorum.recordings import noise as electrode
 from ecgquorum.recordings.dipole import (
+    P_VECTOR,
     Array,
     Beat,
     Wave,
@@ -80,7 +81,7 @@ def simulate(
     signal = lead_field(leads) @ (_turned(rng) @ heart)
     signal += _disturbance(rng, len(leads), n_samples, rate_hz, noise)
     if label == "~":
-        signal = signal * rng.uniform(0.0, 0.35) + _overwhelming(rng, len(leads), n_samples, rate_hz)
+        signal = signal * rng.uniform(0.0, 0.6) + _overwhelming(rng, len(leads), n_samples, rate_hz)
     inside = (rhythm.times_s >= 0) & (rhythm.times_s < seconds)
     recording = Recording(
         id=recording_id or f"simulated-{label}-{seed}",
@@ -102,7 +103,7 @@ def _sinus_intervals(rng: Generator, seconds: float, rate_bpm: tuple[float, floa
     mean_s = 60 / rng.uniform(*rate_bpm)
     n_beats = int(seconds / mean_s * 1.3) + 6
     time = np.arange(n_beats) * mean_s
-    breath = rng.uniform(0.01, 0.05) * np.sin(2 * np.pi * rng.uniform(0.15, 0.35) * time + rng.uniform(0, 6.3))
+    breath = rng.uniform(0.01, 0.10) * np.sin(2 * np.pi * rng.uniform(0.15, 0.35) * time + rng.uniform(0, 6.3))
     slow = rng.uniform(0.005, 0.02) * np.sin(2 * np.pi * 0.1 * time + rng.uniform(0, 6.3))
     return np.asarray(mean_s * (1 + breath + slow + rng.normal(0, 0.008, n_beats)))
 
@@ -123,7 +124,7 @@ def _with_ectopy(rng: Generator, intervals: Array, beat: Beat, ectopic: Beat, ki
     early[1:] &= ~early[:-1]
     beats, kinds = [beat] * len(intervals), ["N"] * len(intervals)
     for index in np.flatnonzero(early):
-        coupling = rng.uniform(0.55, 0.72)
+        coupling = rng.uniform(0.55, 0.82)
         regular = intervals[index]
         intervals[index] = coupling * regular
         intervals[index + 1] = regular * (2 - coupling if kind == "V" else rng.uniform(1.05, 1.25))
@@ -136,7 +137,9 @@ def _with_ectopy(rng: Generator, intervals: Array, beat: Beat, ectopic: Beat, ki
 
 
 def _conducted(rng: Generator) -> Wave:
-    return p_wave(rng.uniform(0.125, 0.185))
+    """A P wave in its normal place, small in one heart and tall in another."""
+    x, y, z = (float(v) for v in np.array(P_VECTOR) * rng.uniform(0.4, 1.3))
+    return p_wave(rng.uniform(0.125, 0.185), (x, y, z))
 
 
 def _normal(rng: Generator, seconds: float) -> _Rhythm:
@@ -144,7 +147,7 @@ def _normal(rng: Generator, seconds: float) -> _Rhythm:
 
 
 def _atrial_fibrillation(rng: Generator, seconds: float) -> _Rhythm:
-    mean_s, spread = rng.uniform(0.5, 0.9), rng.uniform(0.18, 0.30)
+    mean_s, spread = rng.uniform(0.5, 0.9), rng.uniform(0.12, 0.28)
     intervals = np.clip(rng.lognormal(np.log(mean_s), spread, int(seconds / mean_s * 1.5) + 8), 0.3, 2.0)
     return _steady(rng, intervals, narrow_beat(None))
 
@@ -229,7 +232,7 @@ def _fibrillation(rng: Generator, n_samples: int, rate_hz: float) -> Array:
     phase = 2 * np.pi * np.cumsum(hertz) / rate_hz
     swell = 1 + 0.4 * np.sin(2 * np.pi * 0.3 * np.arange(n_samples) / rate_hz + rng.uniform(0, 6.3))
     wave = swell * (np.sin(phase) + 0.4 * np.sin(2 * phase + 0.7))
-    return np.multiply.outer(rng.uniform(0.06, 0.14) * np.array([-0.4, 0.6, -0.8]), wave)
+    return np.asarray(np.multiply.outer(rng.uniform(0.02, 0.12) * np.array([-0.4, 0.6, -0.8]), wave))
 
 
 def _turned(rng: Generator) -> Array:
@@ -254,6 +257,6 @@ def _overwhelming(rng: Generator, n_leads: int, n_samples: int, rate_hz: float) 
     """Noise in which no rhythm can be read."""
     return np.asarray(
         electrode.baseline_wander(rng, n_leads, n_samples, rate_hz, rng.uniform(0.2, 0.8))
-        + electrode.muscle_noise(rng, n_leads, n_samples, rng.uniform(0.1, 0.4))
-        + electrode.electrode_motion(rng, n_leads, n_samples, rate_hz, rng.uniform(0.5, 2.0))
+        + electrode.muscle_noise(rng, n_leads, n_samples, rng.uniform(0.08, 0.4))
+        + electrode.electrode_motion(rng, n_leads, n_samples, rate_hz, rng.uniform(0.3, 2.0))
     )

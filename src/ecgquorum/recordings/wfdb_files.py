@@ -17,7 +17,17 @@ from ecgquorum.recordings.filetree import FileTree
 from ecgquorum.recordings.leads import UNNAMED_LEAD
 from ecgquorum.recordings.recording import FASTEST_RATE_HZ, SLOWEST_RATE_HZ, Recording
 
-_BITS_PER_SAMPLE = {"80": 8, "16": 16, "61": 16, "160": 16, "24": 24, "32": 32, "212": 12, "310": 32 / 3, "311": 32 / 3}
+_BITS_PER_SAMPLE = {
+    "80": 8,
+    "16": 16,
+    "61": 16,
+    "160": 16,
+    "24": 24,
+    "32": 32,
+    "212": 12,
+    "310": 32 / 3,
+    "311": 32 / 3,
+}
 _MILLIVOLT = {"mv": 1.0, "v": 1e3, "uv": 1e-3, "\u00b5v": 1e-3, "\u03bcv": 1e-3, "nv": 1e-6}
 _HEADER_BYTES = 1 << 20
 _DECODED_BYTES = 2 << 30
@@ -32,7 +42,7 @@ def read_wfdb(tree: FileTree, stem: str) -> Recording:
     (respiration, pressure) are left out. Codes of a `#Dx:` comment become the recording's labels.
     """
     name = f"{stem}.hea"
-    where = f"{tree.path}/{name}"
+    where = tree.where(name)
     size = tree.size(name)
     if size is None:
         raise RecordingError(f"{where}: expected a WFDB header, found no such file")
@@ -104,7 +114,7 @@ def _one_line(error: Exception) -> str:
 
 def _checked(tree: FileTree, stem: str, header: Any) -> dict[str, int]:
     """Refuse a header that the files beside it do not bear out; return how many bytes of each file it needs."""
-    where = f"{tree.path}/{stem}.hea"
+    where = tree.where(f"{stem}.hea")
     if getattr(header, "n_seg", None) is not None:
         raise RecordingError(f"{where}: expected one segment, found a multi-segment record; read its parts one by one")
     n_lines = len(header.file_name or [])

@@ -93,7 +93,19 @@ def train_member(
         raise TrainingError(f"{cohort.path}: expected recordings to train and to tune on, found too few")
     for epoch in range(state.epoch, plan.epochs):
         started = time.perf_counter()
-        loss = _train_epoch(member, optimiser, objective, cohort, spec, recipe, index, epoch, steps_per_epoch, device, observer)
+        loss = _train_epoch(
+            member,
+            optimiser,
+            objective,
+            cohort,
+            spec,
+            recipe,
+            index,
+            epoch,
+            steps_per_epoch,
+            device,
+            observer,
+        )
         tuned = evaluate_member(member, cohort, cohort.part("tune"), spec, device)
         score = (tuned.accuracy, -tuned.loss)
         if state.epoch == 0 or score > state.best_score:

@@ -165,7 +165,7 @@ def _facts(ensemble: Ensemble, cohort: Cohort) -> dict[str, Any]:
         "class_names": cohort.class_names,
         "data": cohort.card["source"],
         "data_hash": cohort.data_hash,
-        "n_recordings": {part: len(cohort.part(part)) for part in ("train", "tune", "test")},  # type: ignore[arg-type]
+        "n_recordings": {part: len(cohort.part(part)) for part in ("train", "tune", "test")},
         "tune_accuracy": float((prediction.label_index == labels).mean()),
         "member_tune_accuracy": by_member.mean(axis=0).tolist(),
     }
