@@ -55,7 +55,7 @@ class Prediction:
     @property
     def mutual_information(self) -> Array:
         """(record,): I = H(mean_k p_k) - mean_k H(p_k), in nats, never below 0: how much the members disagree."""
-        return np.maximum(0.0, self.entropy - entropy(self.member_probs).mean(axis=1))
+        return np.asarray(np.maximum(0.0, self.entropy - entropy(self.member_probs).mean(axis=1)))
 
     @property
     def uncertainty(self) -> Array:

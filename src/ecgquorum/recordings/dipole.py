@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD
 
 Array = NDArray[np.float64]
@@ -35,7 +36,7 @@ def lead_field(leads: tuple[str, ...]) -> Array:
     rows[UNNAMED_LEAD] = one
     unknown = [name for name in leads if name not in rows]
     if unknown:
-        raise ValueError(f"expected leads of {', '.join(STANDARD_LEADS)}, found {', '.join(unknown)}")
+        raise RecordingError(f"expected leads of {', '.join(STANDARD_LEADS)}, found {', '.join(unknown)}")
     return np.stack([rows[name] for name in leads])
 
 

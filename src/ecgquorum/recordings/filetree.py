@@ -46,7 +46,7 @@ class FileTree(ABC):
         """The file's first bytes, all of them when it is shorter."""
         try:
             with self.open(name) as file:
-                return file.read(n_bytes)
+                return file.read(min(n_bytes, self.size(name) or 0))
         except _DAMAGED as error:
             raise RecordingError(f"{self.where(name)}: expected to read it, found it damaged: {error}") from error
 

@@ -50,7 +50,7 @@ class InputSpec:
         if self.scaling == "microvolt":
             return np.asarray(millivolts * np.float32(1000))
         peak = np.abs(millivolts).max(axis=1, keepdims=True)
-        return np.divide(millivolts, peak, out=np.zeros_like(millivolts), where=peak > 0)
+        return np.asarray(np.divide(millivolts, peak, out=np.zeros_like(millivolts), where=peak > 0))
 
 
 def selected_leads(recording: Recording, leads: tuple[str, ...], lead: str | None = None) -> Recording:

@@ -153,7 +153,7 @@ def _atrial_fibrillation(rng: Generator, seconds: float) -> _Rhythm:
 
 
 def _first_degree_block(rng: Generator, seconds: float) -> _Rhythm:
-    return _steady(rng, _sinus_intervals(rng, seconds, (50, 85)), narrow_beat(p_wave(rng.uniform(0.22, 0.32))))
+    return _steady(rng, _sinus_intervals(rng, seconds, (45, 75)), narrow_beat(p_wave(rng.uniform(0.22, 0.32))))
 
 
 def _left_bundle_block(rng: Generator, seconds: float) -> _Rhythm:

@@ -4,8 +4,9 @@ The `wfdb` package parses and decodes. What it is told by a header is checked fi
 files that are really there, so that a header which lies cannot make us allocate what does not exist.
 """
 
+import tempfile
 from collections import defaultdict
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ _BITS_PER_SAMPLE = {
     "310": 32 / 3,
     "311": 32 / 3,
 }
-_MILLIVOLT = {"mv": 1.0, "v": 1e3, "uv": 1e-3, "\u00b5v": 1e-3, "\u03bcv": 1e-3, "nv": 1e-6}
+_MILLIVOLT = {"mv": 1.0, "v": 1e3, "uv": 1e-3, "nv": 1e-6}
 _HEADER_BYTES = 1 << 20
 _DECODED_BYTES = 2 << 30
 _LONGEST_SKEW_S = 10.0
@@ -48,8 +49,7 @@ def read_wfdb(tree: FileTree, stem: str) -> Recording:
         raise RecordingError(f"{where}: expected a WFDB header, found no such file")
     if size > _HEADER_BYTES:
         raise RecordingError(f"{where}: expected a header of at most {_HEADER_BYTES} bytes, found {size}")
-    with tree.on_disk({name: size}) as folder:
-        header = _parsed(where, lambda: wfdb.rdheader(str(folder / PurePosixPath(stem).name)))
+    header = _parsed_header(where, tree.first(name, size))
     limits = _checked(tree, stem, header)
     voltages = [i for i, unit in enumerate(header.units) if unit.lower() in _MILLIVOLT]
     if not voltages:
@@ -92,11 +92,21 @@ def _decoded_16_bit(header: Any, content: bytes) -> NDArray[np.float32]:
     n_values = header.n_sig * header.sig_len
     raw = np.frombuffer(content, dtype="<i2", count=n_values, offset=header.byte_offset[0] or 0)
     raw = raw.reshape(header.sig_len, header.n_sig).T
-    signal = raw.astype(np.float32)
-    signal -= np.array(header.baseline, dtype=np.float32)[:, None]
-    signal /= np.array(header.adc_gain, dtype=np.float32)[:, None]
+    signal = ((raw - np.array(header.baseline)[:, None]) / np.array(header.adc_gain)[:, None]).astype(np.float32)
     signal[raw == _MISSING_16_BIT] = np.nan
     return signal
+
+
+def _parsed_header(where: str, content: bytes) -> Any:
+    """The header's fields; a micro sign, which the `wfdb` package would drop from its unit, becomes a u."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    with tempfile.TemporaryDirectory(prefix="ecgquorum-") as folder:
+        path = Path(folder) / "record"
+        path.with_suffix(".hea").write_text(text.replace("\u00b5", "u").replace("\u03bc", "u"))
+        return _parsed(where, lambda: wfdb.rdheader(str(path)))
 
 
 def _parsed(where: str, parse: Any) -> Any:

@@ -1,0 +1,116 @@
+"""What tests share: the real recordings where they are, and a tiny cohort and run that are made once."""
+
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import wfdb
+from hypothesis import settings
+
+from ecgquorum import Cohort, build_cohort, load_ensemble, open_source, train_ensemble
+from ecgquorum.recipe import parse_recipe
+
+settings.register_profile("ecgquorum", deadline=None, max_examples=50, derandomize=True)
+settings.load_profile("ecgquorum")
+
+REPOSITORY = Path(__file__).parent.parent
+REAL_DATA = Path(os.environ.get("ECGQUORUM_DATA", REPOSITORY.parent / "shared" / "data"))
+
+TINY_RECIPE = """
+name = "tiny"
+members = 2
+[input]
+window_s = 6.0
+[member]
+width = 0.125
+[training]
+epochs = 2
+batch_size = 16
+crop_s = 4.0
+gain = 1.2
+flip = 0.5
+label_smoothing = 0.05
+repeat = { A = 2 }
+"""
+
+
+@pytest.fixture(scope="session")
+def real_data():
+    """The folder of real recordings; the test is skipped where there is none."""
+    if not REAL_DATA.is_dir():
+        pytest.skip(f"no real recordings at {REAL_DATA}; set ECGQUORUM_DATA to test with them")
+    return REAL_DATA
+
+
+@pytest.fixture(scope="session")
+def tiny_recipe():
+    return parse_recipe(TINY_RECIPE)
+
+
+@pytest.fixture(scope="session")
+def tiny_cohort(tmp_path_factory):
+    """60 simulated single-lead recordings of 5 s."""
+    out = tmp_path_factory.mktemp("tiny") / "cohort"
+    cohort, _ = build_cohort(open_source("synthetic:physionet2017", records=60, seconds=5.0), out)
+    return cohort
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory, tiny_recipe, tiny_cohort):
+    """The folder of a finished run: two tiny members, two epochs."""
+    out = tmp_path_factory.mktemp("tiny-run") / "run"
+    train_ensemble(tiny_recipe, tiny_cohort, out, device="cpu")
+    return out
+
+
+@pytest.fixture
+def tiny_ensemble(tiny_run):
+    return load_ensemble(tiny_run)
+
+
+@pytest.fixture
+def write_record(tmp_path):
+    """Write a WFDB record and return its path without ending."""
+
+    def write(
+        name="rec", signal=None, *, rate_hz=300, units=("mV",), leads=("ECG",), fmt="16", comments=(), folder=None
+    ):
+        folder = folder or tmp_path
+        folder.mkdir(parents=True, exist_ok=True)
+        if signal is None:
+            signal = np.sin(np.arange(3000) / 20)[None] * np.arange(1, len(leads) + 1)[:, None]
+        wfdb.wrsamp(
+            name,
+            fs=rate_hz,
+            units=list(units),
+            sig_name=list(leads),
+            p_signal=np.asarray(signal, dtype=np.float64).T,
+            fmt=[fmt] * len(leads),
+            comments=list(comments),
+            write_dir=str(folder),
+        )
+        return folder / name
+
+    return write
+
+
+@pytest.fixture
+def zipped():
+    """Pack a folder into a zip archive beside it, with an inner folder of the same name."""
+
+    def pack(folder, method=zipfile.ZIP_BZIP2):
+        archive = folder.with_suffix(".zip")
+        with zipfile.ZipFile(archive, "w", method) as file:
+            for path in sorted(folder.rglob("*")):
+                file.write(path, f"{folder.name}/{path.relative_to(folder)}")
+        return archive
+
+    return pack
+
+
+@pytest.fixture
+def open_cohort(tiny_cohort):
+    """A second, independent view of the tiny cohort."""
+    return Cohort(tiny_cohort.path)

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ecgquorum import Recording
+from ecgquorum.errors import FittingError
+from ecgquorum.recordings import STANDARD_LEADS, InputSpec
+from ecgquorum.recordings.fitting import resampled, windowed
+
+
+def recording(signal, rate_hz=300.0, leads=("ECG",)):
+    return Recording("r", np.asarray(signal, dtype=np.float32), rate_hz, leads, source="r.hea")
+
+
+def test_microvolts_are_a_thousand_times_millivolts():
+    spec = InputSpec(("ECG",), 300.0, "microvolt", 60.0)
+    np.testing.assert_array_equal(spec.fit(recording([[0.5, -1.0, 0.0]])), [[500, -1000, 0]])
+
+
+def test_unit_scaling_is_per_lead_and_leaves_a_dead_lead_at_zero():
+    spec = InputSpec(("I", "II"), 300.0, "unit", 60.0)
+    np.testing.assert_array_equal(
+        spec.fit(recording([[1, -2, 0.5], [0, 0, 0]], leads=("I", "II"))), [[0.5, -1, 0.25], [0, 0, 0]]
+    )
+
+
+def test_leads_are_put_in_the_models_order():
+    signal = np.arange(12)[:, None] * np.ones((12, 10))
+    shuffled = recording(signal[::-1], leads=STANDARD_LEADS[::-1])
+    spec = InputSpec(STANDARD_LEADS, 300.0, "microvolt", 60.0)
+    np.testing.assert_array_equal(spec.fit(shuffled)[:, 0], 1000 * np.arange(12))
+
+
+def test_leads_that_do_not_fit_are_refused_with_a_way_out():
+    twelve = recording(np.ones((12, 10)), leads=STANDARD_LEADS)
+    one = InputSpec(("ECG",), 300.0, "microvolt", 60.0)
+    with pytest.raises(FittingError, match=r"r.hea: expected 1 lead, found 12; choose one with --lead II"):
+        one.fit(twelve)
+    assert one.fit(twelve, lead="avr").shape == (1, 10)
+    with pytest.raises(FittingError, match="expected lead V9, found only I, II"):
+        one.fit(twelve, lead="V9")
+    with pytest.raises(FittingError, match="expected lead V1, V2"):
+        InputSpec(("I", "V1", "V2"), 300.0, "unit", 9.0).fit(recording(np.ones((1, 9)), leads=("I",)))
+    with pytest.raises(FittingError, match="12 leads"):
+        InputSpec(STANDARD_LEADS, 300.0, "unit", 9.0).fit(twelve, lead="II")
+
+
+@pytest.mark.parametrize(("from_hz", "to_hz"), [(500, 300), (360, 300), (128, 100), (100, 300), (257, 300)])
+def test_resampling_keeps_a_sine(from_hz, to_hz):
+    def sine(rate):
+        return np.sin(2 * np.pi * 7 * np.arange(10 * rate) / rate, dtype=np.float32)[None]
+
+    found, expected = resampled(sine(from_hz), from_hz, to_hz), sine(to_hz)
+    assert abs(found.shape[1] - expected.shape[1]) <= 1
+    inner = slice(to_hz, 9 * to_hz)
+    np.testing.assert_allclose(found[:, inner], expected[:, inner], atol=2e-3)
+
+
+def test_gaps_are_bridged_and_an_empty_lead_is_refused():
+    signal = np.array([[np.nan, 1, np.nan, 3, 4, 5, 6, np.nan]])
+    spec = InputSpec(("ECG",), 300.0, "microvolt", 60.0)
+    np.testing.assert_allclose(spec.fit(recording(signal)), [[0, 1000, 2000, 3000, 4000, 5000, 6000, 0]])
+    with pytest.raises(FittingError, match="lead ECG, found 75% of them missing"):
+        spec.fit(recording([[np.nan, np.nan, np.nan, 1.0]]))
+
+
+@given(n_samples=st.integers(1, 50), n_window=st.integers(1, 50))
+def test_a_window_pads_on_both_sides_or_cuts_the_end(n_samples, n_window):
+    signal = np.arange(1, n_samples + 1, dtype=np.float32)[None]
+    padded, place = windowed(signal, n_window)
+    assert padded.shape == (1, n_window)
+    np.testing.assert_array_equal(padded[:, place], signal[:, :n_window])
+    outside = np.ones(n_window, dtype=bool)
+    outside[place] = False
+    assert not padded[:, outside].any()
+    if n_samples < n_window:
+        assert place.start == (n_window - n_samples) // 2

@@ -1,0 +1,23 @@
+import pytest
+
+from ecgquorum.recordings.leads import STANDARD_LEADS, normalised_lead
+
+
+@pytest.mark.parametrize("name", STANDARD_LEADS)
+def test_every_spelling_of_a_standard_lead_is_recognised(name):
+    for spelling in (
+        name,
+        name.lower(),
+        name.upper(),
+        f" {name} ",
+        f"Lead {name}",
+        f"ECG {name}",
+        f"MDC_ECG_LEAD_{name}",
+    ):
+        assert normalised_lead(spelling) == name
+
+
+def test_the_unnamed_lead_and_strange_ones_stay():
+    assert normalised_lead("ecg") == "ECG"
+    assert normalised_lead("MLII") == "MLII"
+    assert normalised_lead(" X ") == "X"

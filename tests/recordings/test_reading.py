@@ -1,0 +1,98 @@
+import io
+import tracemalloc
+import zlib
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+from ecgquorum import Recording, Unreadable, read, read_all
+from ecgquorum.errors import RecordingError
+
+
+def write_cpsc(path, data):
+    savemat(path, {"ECG": {"sex": "Male", "age": 60, "data": data}})
+    return path
+
+
+def test_the_original_cpsc_struct_is_read(tmp_path):
+    data = np.random.default_rng(0).normal(size=(12, 4000))
+    recording = read(write_cpsc(tmp_path / "A0001.mat", data))
+    np.testing.assert_array_equal(recording.signal, data.astype(np.float32))
+    assert (recording.id, recording.rate_hz, len(recording.leads)) == ("A0001", 500.0, 12)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"val": np.zeros((12, 100))}, "struct ECG"),
+        ({"ECG": {"data": np.zeros((3, 100))}}, "12 leads"),
+    ],
+)
+def test_other_mat_files_are_refused(tmp_path, content, reason):
+    savemat(tmp_path / "x.mat", content)
+    with pytest.raises(RecordingError, match=f"x.mat.*{reason}"):
+        read(tmp_path / "x.mat")
+
+
+def test_a_mat_file_that_swells_is_refused_without_unpacking_it(tmp_path):
+    target = io.BytesIO()
+    savemat(target, {"ECG": {"data": np.zeros((2, 2))}})
+    bomb = zlib.compress(bytes(600 << 20))
+    element = (15).to_bytes(4, "little") + len(bomb).to_bytes(4, "little") + bomb
+    (tmp_path / "bomb.mat").write_bytes(target.getvalue()[:128] + element)
+    tracemalloc.start()
+    with pytest.raises(RecordingError, match="unpacked"):
+        read(tmp_path / "bomb.mat")
+    assert tracemalloc.get_traced_memory()[1] < 20e6
+    tracemalloc.stop()
+
+
+def test_reading_a_folder_reports_each_bad_file_and_goes_on(write_record, zipped, tmp_path):
+    folder = tmp_path / "set"
+    for name in ("a", "b", "c", "d"):
+        write_record(name, folder=folder)
+    (folder / "b.dat").write_bytes(b"short")
+    (folder / "c.hea").write_text("nonsense")
+    (folder / "e.mat").write_bytes(b"not a mat file")
+    (folder / "notes.txt").write_text("not a recording")
+    archive = zipped(folder)
+    for place in (folder, archive):
+        found = list(read_all([place]))
+        assert [r.id for r in found if isinstance(r, Recording)] == ["a", "d"]
+        bad = [r for r in found if isinstance(r, Unreadable)]
+        assert [b.source.rsplit("/", 1)[-1] for b in bad] == ["b.hea", "c.hea", "e.mat"]
+        assert all(b.source in b.reason or b.source.removesuffix(".hea") in b.reason for b in bad)
+
+
+def test_paths_that_name_nothing_are_reported_in_their_place(tmp_path, write_record):
+    good = write_record("good")
+    (tmp_path / "empty").mkdir()
+    found = list(read_all([tmp_path / "missing", good, tmp_path / "empty"]))
+    assert [type(f) for f in found] == [Unreadable, Recording, Unreadable]
+    assert "no such file" in found[0].reason
+    assert "found none" in found[2].reason
+
+
+def test_a_short_name_in_an_archive_must_be_unique(write_record, zipped, tmp_path):
+    write_record("A1", folder=tmp_path / "set" / "one")
+    write_record("A1", folder=tmp_path / "set" / "two")
+    archive = zipped(tmp_path / "set")
+    assert read(archive / "set/one/A1").id == "A1"
+    with pytest.raises(RecordingError, match="2 of that name"):
+        read(archive / "A1")
+    with pytest.raises(RecordingError, match="none of that name"):
+        read(archive / "A2")
+    with pytest.raises(RecordingError, match="found an archive"):
+        read(archive)
+
+
+def test_a_folder_or_a_strange_file_is_no_recording(tmp_path):
+    with pytest.raises(RecordingError, match="read_all"):
+        read(tmp_path)
+    (tmp_path / "x.pdf").write_bytes(b"%PDF")
+    with pytest.raises(RecordingError, match="found neither"):
+        read(tmp_path / "x.pdf")
+    (tmp_path / "x.zip").write_bytes(b"not a zip")
+    with pytest.raises(RecordingError, match="zip archive"):
+        read(tmp_path / "x.zip" / "a")
