@@ -1,18 +1,35 @@
 """Small ensembles of ECG classifiers whose disagreement tells when not to trust them.
 
-The public names, in the order that data flows.
+The public names, in the order that data flows. Each is imported when it is first asked for, so that the command line
+answers at once.
 """
 
-from ecgquorum.errors import EcgQuorumError
-from ecgquorum.recipe import Recipe, load_recipe
-from ecgquorum.recordings import Recording, Simulation, Unreadable, read, read_all, simulate
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from ecgquorum.cohorts import Batch, Cohort, build_cohort, fetch, open_source  # isort: skip
-from ecgquorum.members import Member, build_member  # isort: skip
-from ecgquorum.ensemble import Ensemble, Prediction, classify_files, load_ensemble, save_bundle  # isort: skip
-from ecgquorum.training import train_ensemble  # isort: skip
-from ecgquorum.evaluation import Scorecard, evaluate  # isort: skip
-from ecgquorum.report import write_report  # isort: skip
+if TYPE_CHECKING:
+    from ecgquorum.cohorts import Batch, Cohort, build_cohort, fetch, open_source
+    from ecgquorum.ensemble import Ensemble, Prediction, classify_files, load_ensemble, save_bundle
+    from ecgquorum.errors import EcgQuorumError
+    from ecgquorum.evaluation import Scorecard, evaluate
+    from ecgquorum.members import Member, build_member
+    from ecgquorum.recipe import Recipe, load_recipe
+    from ecgquorum.recordings import Recording, Simulation, Unreadable, read, read_all, simulate
+    from ecgquorum.report import write_report
+    from ecgquorum.training import train_ensemble
+
+_HOMES = {
+    "errors": ("EcgQuorumError",),
+    "recipe": ("Recipe", "load_recipe"),
+    "recordings": ("Recording", "Simulation", "Unreadable", "read", "read_all", "simulate"),
+    "cohorts": ("Batch", "Cohort", "build_cohort", "fetch", "open_source"),
+    "members": ("Member", "build_member"),
+    "ensemble": ("Ensemble", "Prediction", "classify_files", "load_ensemble", "save_bundle"),
+    "training": ("train_ensemble",),
+    "evaluation": ("Scorecard", "evaluate"),
+    "report": ("write_report",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [  # noqa: RUF022 (in pipeline order)
     "EcgQuorumError",
@@ -41,3 +58,15 @@ __all__ = [  # noqa: RUF022 (in pipeline order)
     "evaluate",
     "write_report",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

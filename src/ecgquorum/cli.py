@@ -6,22 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from statistics import median
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ecgquorum.cohorts import PARTS, BuildReport, Cohort, build_cohort, fetch, open_source
-from ecgquorum.cohorts.build import Progress as Report
-from ecgquorum.demo import run_demo
-from ecgquorum.ensemble import classify_files, load_ensemble
 from ecgquorum.errors import EcgQuorumError
 from ecgquorum.recipe import load_recipe, recipe_names
-from ecgquorum.recordings import Unreadable
-from ecgquorum.training import train_ensemble, training_progress
+
+if TYPE_CHECKING:  # the rest is imported by the command that needs it: `--help` should not wait for PyTorch
+    from ecgquorum.cohorts import BuildReport, Cohort
+    from ecgquorum.cohorts.build import Progress as Report
 
 app = typer.Typer(
     help="Small ensembles of ECG classifiers whose disagreement tells when not to trust them. Research use only.",
@@ -75,6 +73,9 @@ def demo(
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier demo in that folder.")] = False,
 ) -> None:
     """Simulate recordings, train a small ensemble on them, test it and write a report, in a minute or two."""
+    from ecgquorum.demo import run_demo
+    from ecgquorum.training import training_progress
+
     recipe = load_recipe("demo")
     with training_progress(recipe, _err) as observer:
         card, page = run_demo(out, force=force, observer=observer)
@@ -95,6 +96,9 @@ def train(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Train an ensemble. It can be stopped at any time (Ctrl-C) and continued with --resume, to the same bits."""
+    from ecgquorum import Cohort, train_ensemble
+    from ecgquorum.training import training_progress
+
     loaded = load_recipe(recipe)
     try:
         with training_progress(loaded, _err) as observer:
@@ -125,6 +129,8 @@ def predict(
 
     Files that cannot be read are named on standard error; the others are classified, and the exit code is 1.
     """
+    from ecgquorum import Unreadable, classify_files, load_ensemble
+
     ensemble = load_ensemble(model)
     names: dict[str, str] = ensemble.card.get("class_names", {})
     failed = shown = 0
@@ -191,6 +197,8 @@ def cohort_build(
     A labels.csv has the columns id (the recording's path in the folder), label (several separated by |) and, if
     known, patient: a patient's recordings always stay in one part.
     """
+    from ecgquorum import build_cohort, open_source
+
     opened = open_source(source, records=records, seconds=seconds, seed=seed)
     with _progress("reading") as progress:
         cohort, report = build_cohort(
@@ -211,6 +219,8 @@ def cohort_build(
 @cohort_app.command("info")
 def cohort_info(path: Annotated[Path, typer.Argument(help="The cohort's folder.")]) -> None:
     """Show a cohort: counts per class and part, lengths, rate, leads, units."""
+    from ecgquorum import Cohort
+
     _print_cohort(Cohort(path))
 
 
@@ -221,12 +231,14 @@ def cohort_fetch(
     url: Annotated[str | None, typer.Option(help="A mirror with the same layout and a SHA256SUMS.txt.")] = None,
 ) -> None:
     """Download a data set from PhysioNet, checked against its SHA-256 sums; run again to go on where it stopped."""
+    from ecgquorum import fetch
+
     with _progress("files") as progress:
         fetch(name, out, url=url, progress=progress)
     _out.print(f"{name} is in {out}; build a cohort with: ecgquorum cohort build {out} --out DIR")
 
 
-def _print_report(report: BuildReport) -> None:
+def _print_report(report: "BuildReport") -> None:
     for notice in report.notices:
         _err.print(f"note: {notice}", style="yellow", markup=False)
     for entry in report.unreadable:
@@ -252,13 +264,15 @@ def _print_report(report: BuildReport) -> None:
             _out.print(f"left out {count} {what}: {shown}", markup=False)
 
 
-def _print_cohort(cohort: Cohort) -> None:
-    lengths = np.array([row.n_samples for row in cohort.rows]) / cohort.rate_hz
+def _print_cohort(cohort: "Cohort") -> None:
+    from ecgquorum.cohorts import PARTS
+
+    lengths = sorted(row.n_samples / cohort.rate_hz for row in cohort.rows)
     patients = {row.patient for row in cohort.rows if row.patient}
     _out.print(f"{cohort.path}: {len(cohort)} recordings from {cohort.card['source']}", markup=False)
     _out.print(
         f"{cohort.rate_hz:g} Hz, {cohort.card.get('unit', 'mV')}, leads {', '.join(cohort.leads)}, "
-        f"{lengths.min():.1f} to {lengths.max():.1f} s (median {np.median(lengths):.1f})"
+        f"{lengths[0]:.1f} to {lengths[-1]:.1f} s (median {median(lengths):.1f})"
         + (f", {len(patients)} patients" if patients else "")
     )
     table = Table(box=None, padding=(0, 2, 0, 0))
@@ -274,10 +288,10 @@ def _print_cohort(cohort: Cohort) -> None:
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Report]:
+def _progress(what: str) -> Iterator["Report"]:
     """One bar that counts."""
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("left"), TimeRemainingColumn())
-    with Progress(*columns, console=_err) as bar:
+    with Progress(*columns, console=_err, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

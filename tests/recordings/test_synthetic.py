@@ -159,9 +159,9 @@ def test_premature_beats_are_premature(seed):
 
 def test_limb_leads_obey_einthoven():
     for label in LABELS[4:]:
-        one, two, three, r, l, f = simulate(label, seed=0, noise=0).recording.signal[:6]
+        one, two, three, right, left, foot = simulate(label, seed=0, noise=0).recording.signal[:6]
         np.testing.assert_allclose(three, two - one, atol=1e-5)
-        np.testing.assert_allclose(r + l + f, 0, atol=1e-5)
+        np.testing.assert_allclose(right + left + foot, 0, atol=1e-5)
 
 
 def test_a_thousand_recordings_take_seconds():

@@ -158,7 +158,7 @@ def test_no_header_however_mangled_raises_anything_else(tmp_path_factory, data):
     for _ in range(data.draw(st.integers(1, 8))):
         place = data.draw(st.integers(0, len(text) - 1))
         if data.draw(st.booleans()):
-            text[place] = data.draw(st.sampled_from(list(b"0123456789 /+x:()-.\n#e") + [0, 200]))
+            text[place] = data.draw(st.sampled_from([*b"0123456789 /+x:()-.\n#e", 0, 200]))
         else:
             text[place:place] = data.draw(st.binary(max_size=4))
     (folder / "r.hea").write_bytes(text)

@@ -87,4 +87,5 @@ def _load_coded(tree: FileTree, name: str) -> Recording:
 
 def _has_known_code(tree: FileTree, name: str) -> bool:
     text = tree.read(name).decode(errors="replace")
-    return any(line.startswith("#Dx") and any(code in line for code in SNOMED) for line in text.splitlines())
+    comments = (line.lstrip("# ").lower() for line in text.splitlines() if line.startswith("#"))
+    return any(comment.startswith("dx") and any(code in comment for code in SNOMED) for comment in comments)

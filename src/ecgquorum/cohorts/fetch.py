@@ -1,6 +1,7 @@
 """Downloading the two data sets from PhysioNet: checked against its list of SHA-256 sums, resumed where it stopped."""
 
 import hashlib
+import http.client
 import re
 import urllib.error
 import urllib.request
@@ -15,6 +16,7 @@ from ecgquorum.errors import FetchError
 _AT_ONCE = 8
 _PATIENCE_S = 60
 _CHUNK = 1 << 20
+_TRIES = 4
 
 
 @dataclass(frozen=True)
@@ -107,18 +109,22 @@ def _fetch_file(base: str, out: Path, file: str, sha256: str) -> None:
 
 
 def _continue(url: str, partial: Path) -> None:
-    """Append to `partial` what it lacks."""
-    have = partial.stat().st_size if partial.is_file() else 0
-    try:
-        response = _opened(url, have)
-    except _NothingLeftError:
-        return
-    with response, partial.open("ab" if have and response.status == 206 else "wb") as file:
+    """Append to `partial` what it lacks; a connection that breaks is taken up again a few times."""
+    for _ in range(_TRIES):
+        have = partial.stat().st_size if partial.is_file() else 0
         try:
-            while chunk := response.read(_CHUNK):
-                file.write(chunk)
-        except OSError as error:
-            raise FetchError(f"{url}: the connection broke ({error}); the same command goes on from there") from error
+            response = _opened(url, have)
+        except _NothingLeftError:
+            return
+        with response, partial.open("ab" if have and response.status == 206 else "wb") as file:
+            try:
+                while chunk := response.read(_CHUNK):
+                    file.write(chunk)
+            except (OSError, http.client.HTTPException):
+                continue
+        if not response.length:  # what the server promised and did not send
+            return
+    raise FetchError(f"{url}: the connection broke {_TRIES} times; the same command goes on where it stopped")
 
 
 class _NothingLeftError(Exception):

@@ -92,7 +92,9 @@ def _decoded_16_bit(header: Any, content: bytes) -> NDArray[np.float32]:
     n_values = header.n_sig * header.sig_len
     raw = np.frombuffer(content, dtype="<i2", count=n_values, offset=header.byte_offset[0] or 0)
     raw = raw.reshape(header.sig_len, header.n_sig).T
-    signal = ((raw - np.array(header.baseline)[:, None]) / np.array(header.adc_gain)[:, None]).astype(np.float32)
+    signal: NDArray[np.float32] = (
+        (raw - np.array(header.baseline)[:, None]) / np.array(header.adc_gain)[:, None]
+    ).astype(np.float32)
     signal[raw == _MISSING_16_BIT] = np.nan
     return signal
 

@@ -12,7 +12,7 @@ from ecgquorum.report.paper import MM_PER_MV, MM_PER_S, draw_paper, paper_size_m
 RIGHT, WRONG, QUIET = "#00704f", "#b83a00", "#555555"
 _HEIGHT_MV = (-0.8, 1.2)
 _MM = 1 / 25.4
-_STYLE: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "ecgquorum"}
+_STYLE: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 
 
 def examples_figure(card: Scorecard) -> Figure:

@@ -3,6 +3,7 @@
 import io
 from pathlib import Path
 
+import matplotlib as mpl
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -39,5 +40,6 @@ def write_report(card: Scorecard, out: str | Path) -> Path:
 def _rendered(figure: Figure, kind: str) -> bytes:
     target = io.BytesIO()
     metadata = {"Date": None} if kind == "svg" else {"Software": None}
-    figure.savefig(target, format=kind, dpi=_PNG_DPI, facecolor="white", metadata=metadata)
+    with mpl.rc_context({"svg.hashsalt": "ecgquorum"}):  # the same figure gives the same bytes
+        figure.savefig(target, format=kind, dpi=_PNG_DPI, facecolor="white", metadata=metadata)
     return target.getvalue()

@@ -43,5 +43,5 @@ def training_progress(recipe: Recipe, console: Console | None = None) -> Iterato
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console or Console(stderr=True)) as progress:
+    with Progress(*columns, console=console or Console(stderr=True), transient=True) as progress:
         yield ProgressBar(progress, progress.add_task("training", total=None), recipe)

@@ -1,0 +1,118 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+
+from ecgquorum import load_ensemble, save_bundle, simulate
+from ecgquorum.errors import BundleError
+
+
+@pytest.fixture
+def bundle(tiny_run, tmp_path):
+    """A copy that may be damaged."""
+    return shutil.copytree(tiny_run, tmp_path / "bundle")
+
+
+def test_a_bundle_comes_back_as_it_was(tiny_run, tiny_recipe, tmp_path):
+    ensemble = load_ensemble(tiny_run)
+    save_bundle(ensemble, tiny_recipe, tmp_path / "copy", {"note": "copied"})
+    again = load_ensemble(tmp_path / "copy")
+    recording = simulate("A", seed=3, leads=("ECG",)).recording
+    np.testing.assert_array_equal(again.predict(recording).member_probs, ensemble.predict(recording).member_probs)
+    assert again.information_range == ensemble.information_range
+    assert again.card["note"] == "copied"
+    assert not again.training
+
+
+def test_the_card_says_what_the_weights_are(tiny_run, tiny_cohort):
+    card = json.loads((tiny_run / "card.json").read_text())
+    assert card["classes"] == ["N", "A", "O", "~"]
+    assert (card["leads"], card["rate_hz"], card["scaling"], card["window_s"]) == (["ECG"], 300.0, "microvolt", 6.0)
+    assert card["data_hash"] == tiny_cohort.data_hash
+    assert card["n_recordings"] == {"train": 48, "tune": 6, "test": 6}
+    assert card["versions"].keys() >= {"python", "torch", "ecgquorum"}
+    assert len(card["weights_sha256"]) == len(card["card_sha256"]) == 64
+    low, high = card["information_range"]
+    assert 0 <= low < high
+
+
+@pytest.mark.parametrize("file", ["weights.safetensors", "card.json"])
+def test_every_cut_is_noticed(bundle, file):
+    content = (bundle / file).read_bytes()
+    for length in (0, 1, 100, len(content) // 2, len(content) - 2):
+        (bundle / file).write_bytes(content[:length])
+        with pytest.raises(BundleError, match=file):
+            load_ensemble(bundle)
+
+
+@pytest.mark.parametrize("file", ["weights.safetensors", "card.json"])
+def test_every_flipped_bit_is_noticed(bundle, file):
+    content = (bundle / file).read_bytes()
+    for place in np.random.default_rng(0).integers(len(content) - 1, size=40):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << (int(place) % 7)
+        (bundle / file).write_bytes(damaged)
+        with pytest.raises(BundleError, match="bundle"):
+            load_ensemble(bundle)
+
+
+def sealed(bundle, **changes):
+    """Change the card and seal it again, as somebody with a will could."""
+    from ecgquorum.ensemble.bundle import _sealed
+
+    card = json.loads((bundle / "card.json").read_text()) | changes
+    (bundle / "card.json").write_text(json.dumps(_sealed({k: v for k, v in card.items() if v is not None})))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"weights_sha256": "0" * 64}, "belongs to another card"),
+        ({"format": 2}, "format 1, found 2"),
+        ({"classes": None}, "classes"),
+        ({"classes": ["a", "b"]}, "weights of the card's network"),
+        ({"leads": ["I", "II"]}, "weights of the card's network"),
+        ({"information_range": [0.5, 0.5]}, "range of information"),
+        ({"information_range": [0.0, float("nan")]}, "range of information"),
+        ({"information_range": "x"}, "describes a model"),
+        ({"recipe": "name = 3"}, "describes a model"),
+        ({"rate_hz": "fast"}, "describes a model"),
+    ],
+)
+def test_a_card_that_does_not_match_is_refused(bundle, changes, reason):
+    sealed(bundle, **changes)
+    with pytest.raises(BundleError, match=reason):
+        load_ensemble(bundle)
+
+
+def test_weights_of_another_network_are_refused(bundle):
+    import hashlib
+
+    other = safetensors.torch.save({"0.head.weight": torch.zeros(3)})
+    (bundle / "weights.safetensors").write_bytes(other)
+    sealed(bundle, weights_sha256=hashlib.sha256(other).hexdigest())
+    with pytest.raises(BundleError, match="weights of the card's network"):
+        load_ensemble(bundle)
+
+
+def test_what_is_no_bundle_is_refused_with_a_reason(bundle, tmp_path):
+    with pytest.raises(BundleError, match="nowhere: expected the folder of a bundle, or the name of one"):
+        load_ensemble("nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BundleError, match="this is no bundle"):
+        load_ensemble(tmp_path / "empty")
+    (bundle / "card.json").unlink()
+    with pytest.raises(BundleError, match="has not finished"):
+        load_ensemble(bundle)
+
+
+def test_a_bundle_that_ships_is_found_by_its_name(bundle, tmp_path, monkeypatch):
+    package = tmp_path / "package"
+    shutil.copytree(bundle, package / "bundles" / "some-model")
+    monkeypatch.setattr("ecgquorum.ensemble.bundle.files", lambda name: package)
+    assert load_ensemble("some-model").classes == ("N", "A", "O", "~")
+    with pytest.raises(BundleError, match="some-model"):
+        load_ensemble("other-model")

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+import torch
+
+from ecgquorum import Recording, classify_files, simulate
+from ecgquorum.errors import FittingError
+from ecgquorum.recordings import Unreadable
+
+
+@pytest.fixture
+def recordings():
+    return [simulate("NAO~"[i % 4], seed=i, seconds=5, leads=("ECG",)).recording for i in range(40)]
+
+
+def test_forward_is_the_log_of_the_mean_probability(tiny_ensemble):
+    x = torch.randn(5, 1, 1800) * 200
+    expected = torch.stack([member(x).softmax(dim=1) for member in tiny_ensemble.members]).mean(dim=0).log()
+    torch.testing.assert_close(tiny_ensemble(x), expected)
+
+
+def test_predictions_do_not_depend_on_company_or_mode(tiny_ensemble, recordings):
+    together = tiny_ensemble.predict(recordings)
+    alone = [tiny_ensemble.predict(recording).member_probs[0] for recording in recordings]
+    np.testing.assert_allclose(together.member_probs, alone, atol=1e-6)
+    assert together.ids == tuple(r.id for r in recordings)
+    tiny_ensemble.train()
+    np.testing.assert_array_equal(tiny_ensemble.predict(recordings).member_probs, together.member_probs)
+    assert tiny_ensemble.training
+
+
+def test_any_rate_unit_or_lead_order_will_do(tiny_ensemble):
+    fast = simulate("A", seed=1, seconds=5, rate_hz=1200, noise=0)
+    slow = simulate("A", seed=1, seconds=5, rate_hz=300, noise=0)
+    first, second = tiny_ensemble.predict(fast.recording, lead="II"), tiny_ensemble.predict(slow.recording, lead="ii")
+    np.testing.assert_allclose(first.probs, second.probs, atol=0.02)
+    turned = Recording("t", slow.recording.signal[::-1], 300.0, slow.recording.leads[::-1])
+    np.testing.assert_allclose(tiny_ensemble.predict(turned, lead="II").probs, second.probs, atol=1e-6)
+
+
+def test_what_does_not_fit_is_refused(tiny_ensemble):
+    with pytest.raises(FittingError, match="expected 1 lead, found 12; choose one with --lead II"):
+        tiny_ensemble.predict(simulate("N", seed=0).recording)
+
+
+def test_no_recordings_give_an_empty_prediction(tiny_ensemble):
+    nothing = tiny_ensemble.predict([])
+    assert len(nothing) == 0
+    assert nothing.rows() == []
+    assert nothing.probs.shape == (0, 4)
+
+
+def test_files_are_classified_one_by_one_and_bad_ones_named(tiny_ensemble, write_record, tmp_path):
+    folder = tmp_path / "in"
+    write_record("a", folder=folder)
+    write_record("b", folder=folder, leads=("I", "II"), units=("mV", "mV"))
+    write_record("c", folder=folder, signal=np.sin(np.arange(9000) / 9)[None])
+    (folder / "d.hea").write_text("junk")
+    answers = list(classify_files(tiny_ensemble, [folder]))
+    by_name = {a.source[-5] if isinstance(a, Unreadable) else a["id"]: a for a in answers}
+    assert by_name["a"]["notice"] == "only the first 6 s of 10.0 s were used"
+    assert "first 6 s of 30.0 s" in by_name["c"]["notice"]
+    assert "choose one with --lead" in by_name["b"].reason
+    assert "d.hea" in by_name["d"].reason
+    assert by_name["a"]["source"].endswith("a.hea")

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+import torch
+from scipy.signal import freqz
+
+from ecgquorum.members import CompactMember, live_span
+from ecgquorum.members.compact import Decimation
+
+
+def random_statistics(network):
+    generator = torch.Generator().manual_seed(2)
+    for module in network.modules():
+        if isinstance(module, torch.nn.BatchNorm1d):
+            module.running_mean.copy_(torch.randn(module.num_features, generator=generator))
+            module.bias.data.copy_(torch.randn(module.num_features, generator=generator))
+    return network.eval()
+
+
+@pytest.mark.parametrize(("n_leads", "rate_hz"), [(1, 300.0), (12, 500.0), (12, 100.0)])
+def test_its_size_suits_two_cores(n_leads, rate_hz):
+    count = sum(p.numel() for p in CompactMember(n_leads, 4, rate_hz).parameters())
+    assert 200_000 <= count <= 600_000
+
+
+def test_the_answer_does_not_depend_on_how_much_padding_there_is():
+    network = random_statistics(CompactMember(1, 4, 300.0, width=0.25).double())
+    signal = torch.randn(1, 1, 2400, dtype=torch.float64) * 300
+    bare = network(signal)
+    for left, right in ((96, 96), (960, 0), (0, 480), (4800, 4800)):  # by whole steps of the coarsest grid
+        padded = torch.nn.functional.pad(signal, (left, right))
+        torch.testing.assert_close(network(padded), bare)
+
+
+def test_live_spans_are_found():
+    x = torch.zeros(3, 2, 10)
+    x[0, 0, 3] = x[0, 1, 7] = 1
+    x[1] = 1
+    expected = torch.tensor([[0, 0, 0, 1, 1, 1, 1, 1, 0, 0], [1] * 10, [1] * 10])
+    assert torch.equal(live_span(x)[:, 0], expected.float())
+
+
+@pytest.mark.parametrize("factor", [2, 3, 5])
+def test_decimation_passes_what_the_lower_rate_can_hold_and_stops_the_rest(factor):
+    layer = Decimation(factor)
+    hertz, response = freqz(layer.taps[0, 0].double().numpy(), worN=2000, fs=100 * factor)
+    gain = np.abs(response)
+    assert np.abs(gain[hertz < 33] - 1).max() < 0.1
+    assert gain[hertz > 62].max() < 0.01
+    assert layer(torch.zeros(1, 2, 100 * factor + 1)).shape == (1, 2, 101)
+
+
+def test_decimation_is_differentiable_and_fixed():
+    layer = Decimation(3)
+    assert not list(layer.parameters())
+    assert torch.autograd.gradcheck(layer, torch.randn(1, 1, 40, dtype=torch.float64, requires_grad=True))

@@ -1,0 +1,88 @@
+"""The paper's network against an independent statement of it, written out here layer by layer."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from ecgquorum.members import DilatedMember, rings
+
+
+class Published(nn.Module):
+    """METHOD, section 2, word by word."""
+
+    def __init__(self, n_leads, n_classes):
+        super().__init__()
+        channels = [n_leads, 320] + [256] * 4 + [128] * 6 + [64] * 2
+        kernels = [24] + [16] * 4 + [8] * 8
+        dilations = [1, 2, 4, 4, 4, 4, 6, 6, 6, 6, 8, 8, 8]
+        paddings = [11, 15, 30, 30, 30, 14, 21, 21, 21, 21, 28, 28, 28]
+        self.convs = nn.ModuleList(
+            nn.Conv1d(channels[i], channels[i + 1], kernels[i], padding=paddings[i], dilation=dilations[i])
+            for i in range(13)
+        )
+        self.norms = nn.ModuleList(nn.BatchNorm1d(c) for c in channels[1:])
+        self.linear = nn.Linear(64, n_classes)
+
+    def forward(self, x, dropout=0.3):
+        for i, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True), start=1):
+            x = F.relu(norm(conv(x)))
+            if i in (1, 6, 11):
+                x = F.max_pool1d(x, kernel_size=2, stride=2, padding=1, dilation=2)
+            x = F.dropout(x, dropout, self.training)
+        features = x.mean(dim=2)
+        return self.linear(features), features
+
+
+@pytest.fixture
+def pair():
+    """The two statements with the same random weights and batch-norm statistics."""
+    torch.manual_seed(0)
+    published, ours = Published(1, 4).eval(), DilatedMember(1, 4, 300.0).eval()
+    for norm in published.norms:
+        nn.init.uniform_(norm.running_mean, -0.1, 0.1)
+        nn.init.uniform_(norm.running_var, 0.5, 1.5)
+        nn.init.uniform_(norm.weight, 0.5, 1.5)
+        nn.init.uniform_(norm.bias, -0.1, 0.1)
+    for block, conv, norm in zip(ours.blocks, published.convs, published.norms, strict=True):
+        block.conv.load_state_dict(conv.state_dict())
+        block.norm.load_state_dict(norm.state_dict())
+    ours.head.load_state_dict(published.linear.state_dict())
+    return published, ours
+
+
+@pytest.mark.parametrize("n_samples", [3000, 3001])
+def test_logits_features_and_gradients_agree(pair, n_samples):
+    published, ours = pair
+    x = (torch.randn(2, 1, n_samples) * 300).requires_grad_()
+    logits, features = published(x)
+    torch.testing.assert_close(ours(x), logits)
+    torch.testing.assert_close(ours.embed(x), features)
+    weight = torch.randn(2, 4)
+    expected = torch.autograd.grad((logits * weight).sum(), x)[0]
+    found = torch.autograd.grad((ours(x) * weight).sum(), x)[0]
+    torch.testing.assert_close(found, expected)
+
+
+def test_training_mode_agrees_too(pair):
+    published, ours = (network.train() for network in pair)
+    x = torch.randn(3, 1, 1500) * 300
+    torch.manual_seed(3)
+    expected = published(x)[0]
+    torch.manual_seed(3)
+    torch.testing.assert_close(ours(x), expected)
+
+
+def test_the_size_is_the_published_one(pair):
+    published, ours = pair
+    count = sum(p.numel() for p in published.parameters())
+    assert sum(p.numel() for p in ours.parameters()) == count
+    assert ours.n_features == 64
+
+
+def test_bands_come_before_the_network():
+    ours = DilatedMember(1, 4, 300.0, bands=rings(300.0, 1)).eval()
+    plain = DilatedMember(1, 4, 300.0).eval()
+    plain.load_state_dict(ours.state_dict())
+    x = torch.randn(1, 1, 1500) * 300
+    torch.testing.assert_close(ours(x), plain(ours.bands(x)))

@@ -1,0 +1,168 @@
+"""The command line from end to end, with right and with wrong input."""
+
+import json
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ecgquorum import load_ensemble, read, simulate
+from ecgquorum.cli import main
+from ecgquorum.demo import run_demo
+from ecgquorum.errors import TrainingError
+
+from .conftest import TINY_RECIPE
+
+
+@pytest.fixture
+def ecgquorum(monkeypatch, capsys):
+    """Run the command line in this process; gives what it printed."""
+
+    def run(*arguments, code=0):
+        monkeypatch.setattr(sys, "argv", ["ecgquorum", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        assert (ended.value.code or 0) == code, printed.err
+        return SimpleNamespace(stdout=printed.out, stderr=printed.err)
+
+    return run
+
+
+def one_line(text):
+    """The error, alone on its line."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    assert len(lines) == 1, text
+    return lines[0]
+
+
+@pytest.fixture
+def record(write_record):
+    made = simulate("A", seed=5, seconds=6, leads=("ECG",), noise=0.5).recording
+    return write_record("A1", made.signal)
+
+
+def test_help_and_version(ecgquorum):
+    assert re.fullmatch(r"ecgquorum \d+\.\d+\.\d+\n", ecgquorum("--version").stdout)
+    text = ecgquorum("--help").stdout
+    for command in ("demo", "train", "predict", "cohort"):
+        assert command in text
+    for command in (
+        ["train"],
+        ["predict"],
+        ["demo"],
+        ["cohort"],
+        ["cohort", "build"],
+        ["cohort", "info"],
+        ["cohort", "fetch"],
+    ):
+        assert "Usage" in ecgquorum(*command, "--help").stdout
+    assert "physionet2017-compact" in ecgquorum("train", "--help").stdout
+
+
+def test_the_whole_path(ecgquorum, tmp_path, record):
+    said = ecgquorum(
+        "cohort", "build", "synthetic:physionet2017", "--out", tmp_path / "c", "--records", 60, "--seconds", 4
+    )
+    assert "60 recordings from simulated physionet2017" in said.stdout
+    info = ecgquorum("cohort", "info", tmp_path / "c").stdout
+    assert "300 Hz, mV, leads ECG, 4.0 to 4.0 s" in info
+    assert re.search(r"all +48 +6 +6 +60", info)
+    (tmp_path / "r.toml").write_text(TINY_RECIPE)
+    said = ecgquorum("train", tmp_path / "r.toml", "--cohort", tmp_path / "c", "--out", tmp_path / "run")
+    assert f"bundle: {tmp_path / 'run'}" in said.stdout
+    assert "tune accuracy" in said.stderr
+    text = ecgquorum("predict", record, "--model", tmp_path / "run").stdout
+    assert re.search(r"A1 +[NAO~] \(.*\) +probability 0\.\d{3} +uncertainty -?\d\.\d{3} +mutual information", text)
+    assert "member 2" in text
+    (row,) = json.loads(ecgquorum("predict", record, "--model", tmp_path / "run", "--json").stdout)
+    expected = load_ensemble(tmp_path / "run").predict(read(record)).rows()[0]
+    assert row.keys() >= expected.keys()
+    assert row["label"] == expected["label"]
+    assert list(row["probabilities"]) == ["N", "A", "O", "~"]
+    for key in ("mutual_information", "uncertainty", "entropy"):
+        assert row[key] == pytest.approx(expected[key], abs=1e-6)
+    for found, wanted in zip(row["member_probabilities"], expected["member_probabilities"], strict=True):
+        np.testing.assert_allclose(list(found.values()), list(wanted.values()), atol=1e-6)
+
+
+def test_predicting_goes_on_past_bad_files(ecgquorum, tiny_run, record, tmp_path):
+    (tmp_path / "bad.hea").write_text("junk")
+    done = ecgquorum("predict", tmp_path / "bad.hea", record, tmp_path / "gone", "--model", tiny_run, "--json", code=1)
+    assert [row["id"] for row in json.loads(done.stdout)] == ["A1"]
+    errors = [line for line in done.stderr.splitlines() if line]
+    assert len(errors) == 2 and "bad.hea" in errors[0] and "gone" in errors[1]
+    nothing = ecgquorum("predict", tmp_path / "gone", "--model", tiny_run, "--json", code=1)
+    assert json.loads(nothing.stdout) == []
+
+
+def test_many_recordings_are_one_json_array(ecgquorum, tiny_run, write_record, tmp_path):
+    for i in range(40):
+        write_record(f"r{i:02d}", folder=tmp_path / "many")
+    rows = json.loads(ecgquorum("predict", tmp_path / "many", "--model", tiny_run, "--json").stdout)
+    assert [row["id"] for row in rows] == [f"r{i:02d}" for i in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["cohort", "info", "nowhere"], "nowhere: expected a cohort"),
+        (["cohort", "build", "nowhere", "--out", "x"], "nowhere: expected a folder or a zip archive, found nothing"),
+        (["cohort", "build", "synthetic:x", "--out", "x"], "found synthetic:x"),
+        (["cohort", "fetch", "mitdb", "--out", "x"], "found 'mitdb'"),
+        (["cohort", "fetch", "cpsc2018", "--out", "x", "--url", "http://127.0.0.1:9"], "needs a network"),
+        (["train", "nowhere.toml", "--cohort", "c", "--out", "o"], "nowhere.toml: expected a recipe file"),
+        (["train", "demo", "--cohort", "nowhere", "--out", "o"], "nowhere: expected a cohort"),
+        (["predict", "x.hea", "--model", "nowhere"], "nowhere: expected the folder of a bundle"),
+    ],
+)
+def test_wrong_input_gets_one_clear_line(ecgquorum, arguments, reason, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = ecgquorum(*arguments, code=1)
+    assert reason in one_line(said.stderr)
+    assert not list(tmp_path.iterdir())
+
+
+def test_help_does_not_wait_for_the_heavy_libraries():
+    code = "import sys, ecgquorum.cli; print({'torch', 'wfdb', 'scipy', 'matplotlib'} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_debug_shows_where_an_error_came_from(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "ecgquorum.cli", "--debug", "cohort", "info", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0 and "Traceback" in done.stderr
+
+
+def test_the_demo_in_small(tmp_path, monkeypatch, tiny_recipe):
+    small = tiny_recipe.model_copy(update={"input": tiny_recipe.input.model_copy(update={"window_s": 10.0})})
+    monkeypatch.setattr("ecgquorum.demo.load_recipe", lambda name: small)
+    card, page = run_demo(tmp_path / "demo", records=60)
+    assert page.is_file() and card.part == "test"
+    with pytest.raises(TrainingError, match="--force"):
+        run_demo(tmp_path / "demo", records=60)
+    again, _ = run_demo(tmp_path / "demo", records=60, force=True)
+    assert again == card
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.txt").write_text("years of work")
+    with pytest.raises(TrainingError, match="found something there"):
+        run_demo(tmp_path / "precious", force=True)
+    assert (tmp_path / "precious" / "thesis.txt").exists()
+
+
+@pytest.mark.data
+def test_a_real_record_straight_from_the_archive(ecgquorum, real_data, tiny_run):
+    path = real_data / "physionet2017/training2017.zip/training2017/A00004"
+    (row,) = json.loads(ecgquorum("predict", path, "--model", tiny_run, "--json").stdout)
+    expected = load_ensemble(tiny_run).predict(read(path)).rows()[0]
+    assert list(row["probabilities"]) == ["N", "A", "O", "~"]
+    assert len(row["member_probabilities"]) == 2
+    for key in ("mutual_information", "uncertainty"):
+        assert row[key] == pytest.approx(expected[key], abs=1e-6)

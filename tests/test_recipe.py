@@ -1,0 +1,64 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ecgquorum import load_recipe
+from ecgquorum.errors import RecipeError
+from ecgquorum.members import build_member
+from ecgquorum.recipe import parse_recipe, recipe_names
+
+from .conftest import REPOSITORY
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "recipes").glob("*.toml")), ids=lambda path: path.stem)
+def test_every_recipe_loads_by_path_and_name_and_builds(path):
+    recipe = load_recipe(path)
+    assert recipe == load_recipe(path.stem)
+    assert recipe.name == path.stem
+    rate_hz, n_leads, n_classes = (500.0, 12, 9) if "cpsc" in path.stem else (300.0, 1, 4)
+    build_member(recipe, recipe.members - 1, n_leads=n_leads, n_classes=n_classes, rate_hz=rate_hz)
+
+
+def test_all_recipes_ship():
+    assert recipe_names() == sorted(path.stem for path in (REPOSITORY / "recipes").glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_the_resolved_recipe_means_the_same(name):
+    recipe = load_recipe(name)
+    assert parse_recipe(recipe.toml()) == recipe
+
+
+@given(st.lists(st.tuples(st.floats(0, 70), st.floats(71, 150)), min_size=1, max_size=3))
+def test_bands_survive_being_written_down(bands):
+    text = f'name = "x"\nmembers = 2\n[member]\nbands = ["all", {[list(band) for band in bands]}]'
+    recipe = parse_recipe(text)
+    assert recipe.bands_of(1) == tuple(bands)
+    assert parse_recipe(recipe.toml()) == recipe
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "name is missing"),
+        ('name = "x"\nsede = 1', r"unknown key sede; did you mean seed\?"),
+        ('name = "x"\n[training]\nepohcs = 1', r"unknown key training.epohcs; did you mean epochs\?"),
+        ('name = "x"\n[zzz]\na = 1', "unknown key zzz; known: name, seed"),
+        ('name = "x"\n[training]\nepochs = "many"', "training.epochs: expected a valid integer, found 'many'"),
+        ('name = "x"\n[training]\nepochs = 0', "training.epochs: expected greater than or equal to 1, found 0"),
+        ('name = "x"\n[training]\nrepeat = { A = 0 }', "training.repeat.A: expected greater"),
+        ('name = "x"\n[member]\nkind = "huge"', "member.kind: expected 'compact' or 'dilated', found 'huge'"),
+        ('name = "x"\nmembers = 3\n[member]\nbands = ["all", "all"]', "expected 1 entry or 3, found 2"),
+        ('name = "x"\nseed = 1\nseed = 2', "expected TOML"),
+    ],
+)
+def test_mistakes_are_explained(text, reason):
+    with pytest.raises(RecipeError, match=reason) as caught:
+        parse_recipe(text, "my.toml")
+    assert str(caught.value).startswith("my.toml: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_recipe_lists_those_that_ship(tmp_path):
+    with pytest.raises(RecipeError, match="physionet2017-compact"):
+        load_recipe(tmp_path / "none.toml")

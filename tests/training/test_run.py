@@ -1,0 +1,201 @@
+"""Training runs: what they leave behind, and that stopping them at any moment changes nothing."""
+
+import csv
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from ecgquorum import load_ensemble, train_ensemble
+from ecgquorum.errors import BundleError, TrainingError
+from ecgquorum.recipe import parse_recipe
+from ecgquorum.training import information_range, member_identity, predict_part
+from ecgquorum.training.loop import learning_rate
+from ecgquorum.training.run import chosen_device
+
+from ..conftest import TINY_RECIPE
+
+SLOW_RECIPE = TINY_RECIPE.replace("epochs = 2", "epochs = 6")
+
+
+@pytest.fixture
+def recipe_file(tmp_path):
+    path = tmp_path / "recipe.toml"
+    path.write_text(SLOW_RECIPE)
+    return path
+
+
+def command(recipe_file, cohort, out, *more):
+    arguments = ["train", str(recipe_file), "--cohort", str(cohort.path), "--out", str(out), "--device", "cpu", *more]
+    return [sys.executable, "-m", "ecgquorum.cli", *arguments]
+
+
+def weights(run):
+    return (run / "weights.safetensors").read_bytes()
+
+
+def test_a_run_explains_itself(tiny_run):
+    assert {"recipe.toml", "card.json", "weights.safetensors", "history.csv", "members"} == {
+        p.name for p in tiny_run.iterdir()
+    }
+    with (tiny_run / "history.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["member"], row["epoch"]) for row in rows] == [("0", "1"), ("0", "2"), ("1", "1"), ("1", "2")]
+    assert all(float(row["loss"]) > 0 and 0 <= float(row["tune_accuracy"]) <= 1 for row in rows)
+    assert parse_recipe((tiny_run / "recipe.toml").read_text()) == parse_recipe(TINY_RECIPE)
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(tiny_recipe, tiny_cohort, tiny_run, tmp_path):
+    torch.manual_seed(123)
+    before = torch.random.get_rng_state()
+    train_ensemble(tiny_recipe, tiny_cohort, tmp_path / "same", device="cpu")
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert weights(tmp_path / "same") == weights(tiny_run)
+    train_ensemble(tiny_recipe.model_copy(update={"seed": 1}), tiny_cohort, tmp_path / "other", device="cpu")
+    assert weights(tmp_path / "other") != weights(tiny_run)
+
+
+def test_killed_at_any_moment_and_resumed_it_ends_with_the_same_bits(recipe_file, tiny_cohort, tmp_path):
+    subprocess.run(command(recipe_file, tiny_cohort, tmp_path / "whole"), check=True, capture_output=True)
+    for attempt, (member, epochs) in enumerate(((0, 2), (1, 1), (1, 4))):
+        out = tmp_path / f"killed-{attempt}"
+        running = subprocess.Popen(
+            command(recipe_file, tiny_cohort, out), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+        wait_for_epoch(out, member, epochs, running)
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+        with pytest.raises(BundleError, match="has not finished"):
+            load_ensemble(out)
+        subprocess.run(command(recipe_file, tiny_cohort, out, "--resume"), check=True, capture_output=True)
+        assert weights(out) == weights(tmp_path / "whole")
+
+
+def wait_for_epoch(out, member, epochs, running):
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and running.poll() is None:
+        history = out / "history.csv"
+        if history.exists() and f"\n{member},{epochs}," in history.read_text():
+            return
+        time.sleep(0.005)
+    raise AssertionError("the run ended before it could be stopped")
+
+
+def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(recipe_file, tiny_cohort, tmp_path):
+    out = tmp_path / "run"
+    running = subprocess.Popen(command(recipe_file, tiny_cohort, out), stderr=subprocess.PIPE, text=True)
+    wait_for_epoch(out, 0, 1, running)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "Traceback" not in said
+    assert f"--out {out}" in said.replace("\n", " ") and "--resume" in said
+
+
+def test_resuming_a_finished_run_changes_nothing(tiny_recipe, tiny_cohort, tiny_run):
+    before = {path: path.stat().st_mtime_ns for path in tiny_run.rglob("*")}
+    ensemble = train_ensemble(tiny_recipe, tiny_cohort, tiny_run, resume=True)
+    assert before == {path: path.stat().st_mtime_ns for path in tiny_run.rglob("*")}
+    assert ensemble.card["name"] == "tiny"
+
+
+def test_a_run_is_neither_overwritten_nor_continued_with_other_ingredients(
+    tiny_recipe, tiny_cohort, tiny_run, tmp_path
+):
+    with pytest.raises(TrainingError, match="--resume"):
+        train_ensemble(tiny_recipe, tiny_cohort, tiny_run)
+    with pytest.raises(TrainingError, match="recipe it was begun with"):
+        train_ensemble(tiny_recipe.model_copy(update={"seed": 9}), tiny_cohort, tiny_run, resume=True)
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(TrainingError, match="something else"):
+        train_ensemble(tiny_recipe, tiny_cohort, tmp_path, resume=True)
+
+
+def test_a_checkpoint_of_another_cohort_or_a_damaged_one_is_refused(tiny_recipe, tiny_cohort, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    one = tiny_recipe.model_copy(update={"members": 1})
+    train_ensemble(one, tiny_cohort, out, device="cpu")
+    (out / "card.json").unlink()
+    checkpoint = out / "members/0/checkpoint.safetensors"
+    with monkeypatch.context() as patched:
+        patched.setattr(type(tiny_cohort), "data_hash", "another")
+        with pytest.raises(TrainingError, match="found one of another"):
+            train_ensemble(one, tiny_cohort, out, resume=True)
+    checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
+    with pytest.raises(TrainingError, match="damaged"):
+        train_ensemble(one, tiny_cohort, out, resume=True)
+
+
+def test_the_best_epoch_on_the_tune_part_is_deployed(tiny_run, tiny_cohort):
+    with (tiny_run / "history.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    ensemble = load_ensemble(tiny_run)
+    for member in (0, 1):
+        best = max(float(row["tune_accuracy"]) for row in rows if int(row["member"]) == member)
+        assert ensemble.card["member_tune_accuracy"][member] == pytest.approx(best, abs=1e-5)
+
+
+def test_the_information_range_is_that_of_the_training_set(tiny_run, tiny_cohort):
+    ensemble = load_ensemble(tiny_run)
+    prediction = predict_part(ensemble, tiny_cohort, "train")
+    assert prediction.uncertainty.min() == pytest.approx(0, abs=1e-5)
+    assert prediction.uncertainty.max() == pytest.approx(1, abs=1e-5)
+    assert len(prediction) == len(tiny_cohort.part("train"))
+
+
+def test_members_that_never_disagree_still_have_a_range(tiny_ensemble, tiny_cohort):
+    prediction = predict_part(tiny_ensemble, tiny_cohort, "tune")
+    same = type(prediction)(
+        prediction.ids, prediction.classes, np.repeat(prediction.member_probs[:, :1], 2, axis=1), (0.0, 1.0)
+    )
+    low, high = information_range(same)
+    assert high - low == pytest.approx(np.log(2))
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tiny_recipe, tiny_cohort, tmp_path):
+    wild = parse_recipe(TINY_RECIPE.replace("epochs = 2", 'epochs = 2\nlearning_rate = 1e30\nschedule = "constant"'))
+    with pytest.raises(TrainingError, match="finite loss.*learning_rate"):
+        train_ensemble(wild, tiny_cohort, tmp_path / "run", device="cpu")
+
+
+def test_a_members_identity_is_what_determines_it(tiny_recipe, tiny_cohort):
+    identity = member_identity(tiny_recipe, tiny_cohort, 0)
+    assert identity == member_identity(tiny_recipe.model_copy(update={"name": "x", "members": 5}), tiny_cohort, 0)
+    banded = tiny_recipe.model_copy(
+        update={"member": tiny_recipe.member.model_copy(update={"bands": ("all", "rings:even")})}
+    )
+    assert identity == member_identity(banded, tiny_cohort, 0)
+    assert member_identity(banded, tiny_cohort, 1) != member_identity(tiny_recipe, tiny_cohort, 1)
+    others = [
+        member_identity(tiny_recipe, tiny_cohort, 1),
+        member_identity(tiny_recipe.model_copy(update={"seed": 1}), tiny_cohort, 0),
+        member_identity(
+            tiny_recipe.model_copy(update={"training": tiny_recipe.training.model_copy(update={"epochs": 9})}),
+            tiny_cohort,
+            0,
+        ),
+    ]
+    assert len({identity, *others}) == 4
+
+
+def test_the_one_cycle_rises_and_falls():
+    plan = parse_recipe('name = "x"\n[training]\nlearning_rate = 2.0').training
+    rates = [learning_rate(plan, step, 100) for step in range(100)]
+    assert max(rates) == pytest.approx(2.0, rel=1e-3)
+    assert 25 <= int(np.argmax(rates)) <= 35
+    assert rates[0] < 0.15
+    assert rates[-1] == pytest.approx(0, abs=1e-9)
+
+
+def test_devices():
+    assert chosen_device("cpu").type == "cpu"
+    assert chosen_device("auto").type in ("cpu", "cuda")
+    with pytest.raises(TrainingError, match="auto, cpu or cuda"):
+        chosen_device("toaster")
+    if not torch.cuda.is_available():
+        with pytest.raises(TrainingError, match="found none"):
+            chosen_device("cuda")
