@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= runs/demo
 
-.PHONY: install demo test slow check format clean
+.PHONY: install demo test slow check format docs clean
 
 install: $(VENV)/.installed
 
@@ -35,3 +35,6 @@ format: install
 
 clean:
 	rm -rf $(VENV) runs
+
+docs: install  ## the command line reference, from the program itself
+	$(BIN)/python -m typer ecgquorum.cli utils docs --name ecgquorum --title "Command line" --output docs/cli.md

@@ -1,0 +1,76 @@
+"""What the documents promise: commands that exist, sessions that run, links that lead somewhere."""
+
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+import typer.main
+
+from ecgquorum.cli import app
+from ecgquorum.recipe import parse_recipe
+
+from .conftest import REPOSITORY
+
+PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")])
+
+
+def blocks(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+def test_the_readme_session_runs(tiny_run, capsys):
+    (session,) = blocks(REPOSITORY / "README.md", "python")
+    assert len([line for line in session.splitlines() if line.strip()]) <= 8
+    assert "runs/demo/run" in session
+    exec(session.replace("runs/demo/run", str(tiny_run)), {})  # noqa: S102
+    assert capsys.readouterr().out.count("[") >= 4
+
+
+def test_the_two_commands_are_there():
+    text = (REPOSITORY / "README.md").read_text()
+    makefile = (REPOSITORY / "Makefile").read_text()
+    for target in ("demo", "test"):
+        assert f"make {target}" in text
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+    assert "make test" in (REPOSITORY / ".ci/run").read_text()
+
+
+def commands():
+    for page in PAGES:
+        for line in re.findall(r"^(?:\$ )?(ecgquorum [^#\n]*)", page.read_text(), re.MULTILINE):
+            if "[" not in line:
+                yield pytest.param(line, id=f"{page.name}: {line[:60]}")
+
+
+@pytest.mark.parametrize("line", commands())
+def test_every_command_in_the_documents_exists_with_its_options(line):
+    command = typer.main.get_command(app)
+    words = shlex.split(line)[1:]
+    while words and hasattr(command, "commands"):
+        if words[0].startswith("-"):
+            break
+        assert words[0] in command.commands, line
+        command = command.commands[words.pop(0)]
+    known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    assert {word for word in words if word.startswith("--")} <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+def test_the_recipe_that_the_documents_show_is_one():
+    (shown,) = blocks(REPOSITORY / "docs/recipes.md", "toml")
+    assert parse_recipe(shown).members == 3
+
+
+def test_the_command_line_reference_is_current(tmp_path):
+    arguments = ["typer", "ecgquorum.cli", "utils", "docs", "--name", "ecgquorum", "--title", "Command line"]
+    out = tmp_path / "cli.md"
+    subprocess.run([sys.executable, "-m", *arguments, "--output", str(out)], check=True, capture_output=True)
+    assert out.read_text() == (REPOSITORY / "docs/cli.md").read_text(), "run `make docs`"
