@@ -44,7 +44,7 @@ def commands():
                 yield pytest.param(line, id=f"{page.name}: {line[:60]}")
 
 
-@pytest.mark.parametrize("line", commands())
+@pytest.mark.parametrize("line", list(commands()))
 def test_every_command_in_the_documents_exists_with_its_options(line):
     command = typer.main.get_command(app)
     words = shlex.split(line)[1:]
