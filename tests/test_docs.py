@@ -39,8 +39,11 @@ def test_the_two_commands_are_there():
 
 def commands():
     for page in PAGES:
-        for line in re.findall(r"^(?:\$ )?(ecgquorum [^#\n]*)", page.read_text(), re.MULTILINE):
-            if "[" not in line:
+        lines = [line for block in blocks(page, "console") for line in block.splitlines()]
+        lines += re.findall(r"`(ecgquorum [^`]*)`", page.read_text())
+        for line in lines:
+            line = line.removeprefix("$ ").partition("#")[0].strip()
+            if line.startswith("ecgquorum ") and "[" not in line:
                 yield pytest.param(line, id=f"{page.name}: {line[:60]}")
 
 
