@@ -30,7 +30,7 @@ class Decimation(nn.Module):
     def __init__(self, factor: int) -> None:
         super().__init__()
         self.factor = factor
-        taps = firwin(8 * factor + 1, 0.9 / factor) if factor > 1 else np.ones(1)
+        taps = firwin(16 * factor + 1, 0.9 / factor) if factor > 1 else np.ones(1)
         self.register_buffer("taps", torch.tensor(taps, dtype=torch.float32)[None, None], persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
