@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ecgquorum import load_ensemble, read, simulate
+from ecgquorum import build_cohort, load_ensemble, open_source, read, simulate
 from ecgquorum.cli import main
 from ecgquorum.demo import run_demo
 from ecgquorum.errors import TrainingError
@@ -117,6 +117,14 @@ def test_many_recordings_are_one_json_array(ecgquorum, tiny_run, write_record, t
         (["train", "nowhere.toml", "--cohort", "c", "--out", "o"], "nowhere.toml: expected a recipe file"),
         (["train", "demo", "--cohort", "nowhere", "--out", "o"], "nowhere: expected a cohort"),
         (["predict", "x.hea", "--model", "nowhere"], "nowhere: expected the folder of a bundle"),
+        (
+            ["cohort", "build", "synthetic:cpsc2018", "--records", "3", "--seconds", "2", "--out", "/dev/null/x"],
+            "/dev/null",
+        ),
+        (
+            ["cohort", "build", "synthetic:cpsc2018", "--records", "3", "--seconds", "2", "--out", "x", "--rate", "0"],
+            "--rate",
+        ),
     ],
 )
 def test_wrong_input_gets_one_clear_line(ecgquorum, arguments, reason, tmp_path, monkeypatch):
@@ -126,6 +134,18 @@ def test_wrong_input_gets_one_clear_line(ecgquorum, arguments, reason, tmp_path,
     assert not list(tmp_path.iterdir())
 
 
+def test_strange_names_are_printed_as_they_are(ecgquorum, write_record, tmp_path):
+    folder = tmp_path / "mine"
+    lines = ["id,label"]
+    for i in range(20):
+        write_record(f"r{i}", np.random.default_rng(i).normal(size=(1, 600)), folder=folder)
+        lines.append(f"r{i},{'[/x]' if i % 2 else '[bold]y'}")
+    (folder / "labels.csv").write_text("\n".join(lines))
+    said = ecgquorum("cohort", "build", folder, "--out", tmp_path / "out")
+    assert "[/x]" in said.stdout
+    assert "[bold]y" in said.stdout
+
+
 def test_help_does_not_wait_for_the_heavy_libraries():
     code = "import sys, ecgquorum.cli; print({'torch', 'wfdb', 'scipy', 'matplotlib'} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
@@ -133,7 +153,7 @@ def test_help_does_not_wait_for_the_heavy_libraries():
 
 def test_debug_shows_where_an_error_came_from(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "ecgquorum.cli", "--debug", "cohort", "info", str(tmp_path)],
+        [sys.executable, "-m", "ecgquorum.cli", "cohort", "info", str(tmp_path), "--debug"],
         capture_output=True,
         text=True,
         check=False,
@@ -150,11 +170,13 @@ def test_the_demo_in_small(tmp_path, monkeypatch, tiny_recipe):
         run_demo(tmp_path / "demo", records=60)
     again, _ = run_demo(tmp_path / "demo", records=60, force=True)
     assert again == card
-    (tmp_path / "precious").mkdir()
-    (tmp_path / "precious" / "thesis.txt").write_text("years of work")
-    with pytest.raises(TrainingError, match="found something there"):
+    (tmp_path / "demo" / "thesis.txt").write_text("years of work")
+    run_demo(tmp_path / "demo", records=60, force=True)
+    assert (tmp_path / "demo" / "thesis.txt").exists()
+    build_cohort(open_source("synthetic:physionet2017", records=20, seconds=2.0), tmp_path / "precious" / "cohort")
+    with pytest.raises(TrainingError, match="found something else"):
         run_demo(tmp_path / "precious", force=True)
-    assert (tmp_path / "precious" / "thesis.txt").exists()
+    assert (tmp_path / "precious" / "cohort" / "cohort.json").exists()
 
 
 @pytest.mark.data

@@ -31,7 +31,7 @@ def test_the_resolved_recipe_means_the_same(name):
 
 @given(st.lists(st.tuples(st.floats(0, 70), st.floats(71, 150)), min_size=1, max_size=3))
 def test_bands_survive_being_written_down(bands):
-    text = f'name = "x"\nmembers = 2\n[member]\nbands = ["all", {[list(band) for band in bands]}]'
+    text = f'name = "x"\nstrategy = "part"\n[partition]\nbands = ["all", {[list(band) for band in bands]}]'
     recipe = parse_recipe(text)
     assert recipe.bands_of(1) == tuple(bands)
     assert parse_recipe(recipe.toml()) == recipe
@@ -46,9 +46,21 @@ def test_bands_survive_being_written_down(bands):
         ('name = "x"\n[zzz]\na = 1', "unknown key zzz; known: name, seed"),
         ('name = "x"\n[training]\nepochs = "many"', "training.epochs: expected a valid integer, found 'many'"),
         ('name = "x"\n[training]\nepochs = 0', "training.epochs: expected greater than or equal to 1, found 0"),
+        ('name = "x"\n[training]\nbatch_size = 1', "training.batch_size: expected greater than or equal to 2"),
+        ('name = "x"\n[input]\nwindow_s = inf', "input.window_s: expected a finite number"),
+        ('name = "x"\n[input]\nwindow_s = 1e12', "input.window_s: expected less than or equal to 3600"),
+        (
+            'name = "x"\n[input]\nwindow_s = 9.0\n[training]\ncrop_s = 10.0',
+            "crop_s: expected at most input.window_s, 9, found 10",
+        ),
         ('name = "x"\n[training]\nrepeat = { A = 0 }', "training.repeat.A: expected greater"),
         ('name = "x"\n[member]\nkind = "huge"', "member.kind: expected 'compact' or 'dilated', found 'huge'"),
-        ('name = "x"\nmembers = 3\n[member]\nbands = ["all", "all"]', "expected 1 entry or 3, found 2"),
+        ('name = "x"\n[partition]\nbands = []', "partition.bands"),
+        ('name = "x"\nstrategy = "dec+prat"', "sum of dec, part, adv, dverge such as dec\\+part, found 'prat'"),
+        ('name = "x"\nstrategy = "dec+dec"', "one of them twice"),
+        ('name = "x"\nstrategy = "baseline+dec"', "found 'baseline'"),
+        ('name = "x"\nstrategy = ""', "strategy: expected baseline or a sum"),
+        ('name = "x"\nmembers = 1\nstrategy = "dverge"', "at least 2 members"),
         ('name = "x"\nseed = 1\nseed = 2', "expected TOML"),
     ],
 )
@@ -57,6 +69,22 @@ def test_mistakes_are_explained(text, reason):
         parse_recipe(text, "my.toml")
     assert str(caught.value).startswith("my.toml: ")
     assert "\n" not in str(caught.value)
+
+
+def test_bands_are_heard_only_by_partitioned_members_and_go_round():
+    recipe = parse_recipe('name = "x"\nmembers = 5')
+    assert [recipe.bands_of(k) for k in range(3)] == ["all"] * 3
+    parted = recipe.with_strategy("dec+part")
+    assert [parted.bands_of(k) for k in range(5)] == ["all", "rings:even", "rings:odd", "rings:even", "rings:odd"]
+    assert recipe.with_strategy("part+dec").parts == parted.parts == {"dec", "part"}
+    with pytest.raises(RecipeError, match="found 'nonsense'"):
+        recipe.with_strategy("nonsense")
+
+
+def test_a_binary_file_is_no_recipe(tmp_path):
+    (tmp_path / "r.toml").write_bytes(bytes(range(256)))
+    with pytest.raises(RecipeError, match="as text"):
+        load_recipe(tmp_path / "r.toml")
 
 
 def test_a_missing_recipe_lists_those_that_ship(tmp_path):

@@ -2,24 +2,16 @@
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
+from ecgquorum.console import counting, err, print_answer, print_cohort, print_report
+from ecgquorum.console import out as stdout
 from ecgquorum.errors import EcgQuorumError
 from ecgquorum.recipe import load_recipe, recipe_names
-
-if TYPE_CHECKING:  # the rest is imported by the command that needs it: `--help` should not wait for PyTorch
-    from ecgquorum.cohorts import BuildReport, Cohort
-    from ecgquorum.cohorts.build import Progress as Report
 
 app = typer.Typer(
     help="Small ensembles of ECG classifiers whose disagreement tells when not to trust them. Research use only.",
@@ -30,29 +22,38 @@ app = typer.Typer(
 cohort_app = typer.Typer(help="Labelled recordings: build, inspect and fetch cohorts.", no_args_is_help=True)
 app.add_typer(cohort_app, name="cohort")
 
-_out = Console(highlight=False, soft_wrap=True)
-_err = Console(stderr=True, highlight=False, soft_wrap=True)
-_EXAMPLES_SHOWN = 5
 INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the command line; an error that we foresaw is one line, its traceback shown only with --debug."""
+    debug = "--debug" in sys.argv
+    if debug:
+        sys.argv.remove("--debug")
     try:
         app()
-    except EcgQuorumError as error:
-        if "--debug" in sys.argv:
-            raise
-        _err.print(f"error: {error}", style="red", markup=False)
-        sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except (EcgQuorumError, OSError, MemoryError) as error:
+        if debug:
+            raise
+        err.print(f"error: {_told(error)}", style="red", markup=False)
+        sys.exit(1)
+
+
+def _told(error: BaseException) -> str:
+    """One line: what was expected, what was found, what to do."""
+    if isinstance(error, OSError):
+        return f"{error.filename or 'the system'}: {error.strerror or error}"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this; try less at once"
+    return str(error)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        _out.print(f"ecgquorum {version('ecgquorum')}")
+        stdout.print(f"ecgquorum {version('ecgquorum')}")
         raise typer.Exit
 
 
@@ -77,11 +78,11 @@ def demo(
     from ecgquorum.training import training_progress
 
     recipe = load_recipe("demo")
-    with training_progress(recipe, _err) as observer:
+    with training_progress(recipe, err) as observer:
         card, page = run_demo(out, force=force, observer=observer)
-    _out.print(f"accuracy on {sum(card.n_recordings.values())} test recordings: {card.accuracy}")
-    _out.print(f"the ensemble is in {out / 'run'}; try: ecgquorum predict FILE --model {out / 'run'}")
-    _out.print(f"report: {page}")
+    stdout.print(f"accuracy on {sum(card.n_recordings.values())} test recordings: {card.accuracy}")
+    stdout.print(f"the ensemble is in {out / 'run'}; try: ecgquorum predict FILE --model {out / 'run'}")
+    stdout.print(f"report: {page}")
 
 
 @app.command()
@@ -93,21 +94,35 @@ def train(
     cohort: Annotated[Path, typer.Option(help="The cohort's folder, from `ecgquorum cohort build`.")],
     out: Annotated[Path, typer.Option(help="The run's folder: recipe, history, checkpoints, and the bundle.")],
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out after its last epoch.")] = False,
+    strategy: Annotated[
+        str | None,
+        typer.Option(help="baseline, or a sum of dec, part, adv and dverge: dec+part. Default: what the recipe says."),
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Where trainings are kept and looked for; runs that share one train what they share once."),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
-    """Train an ensemble. It can be stopped at any time (Ctrl-C) and continued with --resume, to the same bits."""
+    """Train an ensemble. It can be stopped at any time (Ctrl-C) and continued with --resume, to the same bits
+    on the same machine with the same number of threads.
+    """
     from ecgquorum import Cohort, train_ensemble
     from ecgquorum.training import training_progress
 
     loaded = load_recipe(recipe)
+    if strategy is not None:
+        loaded = loaded.with_strategy(strategy)
     try:
-        with training_progress(loaded, _err) as observer:
-            ensemble = train_ensemble(loaded, Cohort(cohort), out, resume=resume, device=device, observer=observer)
+        with training_progress(loaded, err) as observer:
+            ensemble = train_ensemble(
+                loaded, Cohort(cohort), out, resume=resume, device=device, observer=observer, store=store
+            )
     except KeyboardInterrupt:
-        _err.print(f"stopped; finished epochs are in {out}; go on with: {_resume_command()}", markup=False)
+        err.print(f"stopped; finished epochs are in {out}; go on with: {_resume_command()}", markup=False)
         raise typer.Exit(INTERRUPTED) from None
-    _out.print(f"accuracy on the tune part: {ensemble.card['tune_accuracy']:.4f}")
-    _out.print(f"bundle: {out}")
+    stdout.print(f"accuracy on the tune part: {ensemble.card['tune_accuracy']:.4f}")
+    stdout.print(f"bundle: {out}")
 
 
 def _resume_command() -> str:
@@ -137,37 +152,17 @@ def predict(
     for answer in classify_files(ensemble, files, lead):
         if isinstance(answer, Unreadable):
             failed += 1
-            _err.print(f"error: {answer.reason}", style="red", markup=False)
+            err.print(f"error: {answer.reason}", style="red", markup=False)
         elif as_json:
             print("[" if shown == 0 else ",", json.dumps(answer, ensure_ascii=False), sep="\n" if shown else "")
             shown += 1
         else:
-            _print_answer(answer, names)
+            print_answer(answer, names)
             shown += 1
     if as_json:
         print("]" if shown else "[]")
     if failed:
         raise typer.Exit(1)
-
-
-def _print_answer(answer: dict[str, Any], names: dict[str, str]) -> None:
-    label = answer["label"]
-    name = f" ({names[label]})" if names.get(label) else ""
-    _out.print(
-        f"[bold]{answer['id']}[/bold]  {label}{name}  probability {answer['probabilities'][label]:.3f}  "
-        f"uncertainty {answer['uncertainty']:.3f}  mutual information {answer['mutual_information']:.4f} nat"
-    )
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("")
-    for code in answer["probabilities"]:
-        table.add_column(code, justify="right")
-    rows = [("ensemble", answer["probabilities"])]
-    rows += [(f"member {i}", probs) for i, probs in enumerate(answer["member_probabilities"], start=1)]
-    for title, probs in rows:
-        table.add_row(f"  {title}", *(f"{value:.3f}" for value in probs.values()))
-    _out.print(table)
-    if answer["notice"]:
-        _err.print(f"{answer['id']}: {answer['notice']}", style="yellow", markup=False)
 
 
 @cohort_app.command("build")
@@ -189,7 +184,7 @@ def cohort_build(
     test_share: Annotated[float, typer.Option(help="Share to test on, when no --test-ids are given.")] = 0.1,
     split_seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
     records: Annotated[int, typer.Option(help="How many to simulate (synthetic sources).", min=1)] = 1000,
-    seconds: Annotated[float, typer.Option(help="Their length (synthetic sources).", min=1)] = 30.0,
+    seconds: Annotated[float, typer.Option(help="Their length (synthetic sources).", min=1, max=86400)] = 30.0,
     seed: Annotated[int, typer.Option(help="Seed of the simulation (synthetic sources).")] = 0,
 ) -> None:
     """Build a cohort: read every recording, leave out duplicates and what cannot serve, split in three, write.
@@ -200,7 +195,7 @@ def cohort_build(
     from ecgquorum import build_cohort, open_source
 
     opened = open_source(source, records=records, seconds=seconds, seed=seed)
-    with _progress("reading") as progress:
+    with counting("reading") as progress:
         cohort, report = build_cohort(
             opened,
             out,
@@ -212,8 +207,8 @@ def cohort_build(
             split_seed=split_seed,
             progress=progress,
         )
-    _print_report(report)
-    _print_cohort(cohort)
+    print_report(report)
+    print_cohort(cohort)
 
 
 @cohort_app.command("info")
@@ -221,79 +216,21 @@ def cohort_info(path: Annotated[Path, typer.Argument(help="The cohort's folder."
     """Show a cohort: counts per class and part, lengths, rate, leads, units."""
     from ecgquorum import Cohort
 
-    _print_cohort(Cohort(path))
+    print_cohort(Cohort(path))
 
 
 @cohort_app.command("fetch")
 def cohort_fetch(
     name: Annotated[str, typer.Argument(help="physionet2017 or cpsc2018.")],
-    out: Annotated[Path, typer.Option(help="Folder to download to.")],
+    out: Annotated[Path | None, typer.Option(help="Folder to download to. Default: data/NAME.")] = None,
     url: Annotated[str | None, typer.Option(help="A mirror with the same layout and a SHA256SUMS.txt.")] = None,
 ) -> None:
     """Download a data set from PhysioNet, checked against its SHA-256 sums; run again to go on where it stopped."""
     from ecgquorum import fetch
 
-    with _progress("files") as progress:
-        fetch(name, out, url=url, progress=progress)
-    _out.print(f"{name} is in {out}; build a cohort with: ecgquorum cohort build {out} --out DIR")
-
-
-def _print_report(report: "BuildReport") -> None:
-    for notice in report.notices:
-        _err.print(f"note: {notice}", style="yellow", markup=False)
-    for entry in report.unreadable:
-        _err.print(f"left out: {entry.reason}", style="yellow", markup=False)
-    counted = (
-        (len(report.duplicates), "exact duplicates", [a for a, _ in report.duplicates]),
-        (len(report.multi_label), "recordings with more than one label", report.multi_label),
-        (len(report.unknown_label), "recordings without a known label", report.unknown_label),
-        (
-            len(report.same_patient_as_test),
-            "recordings of patients in the test part",
-            report.same_patient_as_test,
-        ),
-        (
-            len(report.unreadable),
-            "recordings that cannot be used",
-            [entry.source for entry in report.unreadable],
-        ),
-    )
-    for count, what, ids in counted:
-        if count:
-            shown = ", ".join(ids[:_EXAMPLES_SHOWN]) + (", ..." if count > _EXAMPLES_SHOWN else "")
-            _out.print(f"left out {count} {what}: {shown}", markup=False)
-
-
-def _print_cohort(cohort: "Cohort") -> None:
-    from ecgquorum.cohorts import PARTS
-
-    lengths = sorted(row.n_samples / cohort.rate_hz for row in cohort.rows)
-    patients = {row.patient for row in cohort.rows if row.patient}
-    _out.print(f"{cohort.path}: {len(cohort)} recordings from {cohort.card['source']}", markup=False)
-    _out.print(
-        f"{cohort.rate_hz:g} Hz, {cohort.card.get('unit', 'mV')}, leads {', '.join(cohort.leads)}, "
-        f"{lengths[0]:.1f} to {lengths[-1]:.1f} s (median {median(lengths):.1f})"
-        + (f", {len(patients)} patients" if patients else "")
-    )
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for title in ("class", *PARTS, "all", ""):
-        table.add_column(title, justify="left" if title in ("class", "") else "right")
-    parts = {part: cohort.labels[cohort.part(part)] for part in PARTS}
-    for index, name in enumerate(cohort.classes):
-        counts = [int((labels == index).sum()) for labels in parts.values()]
-        table.add_row(name, *map(str, counts), str(sum(counts)), cohort.class_names.get(name, ""))
-    table.add_row("all", *(str(len(labels)) for labels in parts.values()), str(len(cohort)), "")
-    _out.print(table)
-    _out.print(f"data hash {cohort.data_hash}")
-
-
-@contextmanager
-def _progress(what: str) -> Iterator["Report"]:
-    """One bar that counts."""
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("left"), TimeRemainingColumn())
-    with Progress(*columns, console=_err, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    with counting("files") as progress:
+        folder = fetch(name, out or Path("data") / name, url=url, progress=progress)
+    stdout.print(f"{name} is in {folder}; build a cohort with: ecgquorum cohort build {folder} --out DIR")
 
 
 train.__doc__ = f"{train.__doc__}\n\n    Recipes that ship: {', '.join(recipe_names())}."

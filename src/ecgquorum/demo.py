@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+from ecgquorum.atomic import write_atomically
 from ecgquorum.cohorts import build_cohort, open_source
 from ecgquorum.cohorts.build import Progress
 from ecgquorum.errors import TrainingError
@@ -12,6 +13,7 @@ from ecgquorum.report import write_report
 from ecgquorum.training import Observer, train_ensemble
 
 RECORDS, SECONDS = 1200, 10.0
+_MARKER = "made-by-ecgquorum-demo.txt"
 
 
 def run_demo(
@@ -27,10 +29,7 @@ def run_demo(
     force: replace the demo that is already in `out`
     """
     out = Path(out)
-    if out.exists() and any(out.iterdir()):
-        if not (force and (out / "cohort" / "cohort.json").is_file()):
-            raise TrainingError(f"{out}: expected a new folder, found something there; use --force to replace a demo")
-        shutil.rmtree(out)
+    _make_room(out, force)
     recipe = load_recipe("demo")
     source = open_source("synthetic:physionet2017", records=records, seconds=SECONDS, seed=recipe.seed)
     cohort, _ = build_cohort(source, out / "cohort", progress=progress)
@@ -38,3 +37,18 @@ def run_demo(
     card = evaluate(ensemble, cohort)
     card.save(out / "scorecard.json")
     return card, write_report(card, out / "report")
+
+
+def _make_room(out: Path, force: bool) -> None:
+    """An empty place for the demo; of an earlier one, remove what it made and nothing else."""
+    if out.exists() and not out.is_dir():
+        raise TrainingError(f"{out}: expected a folder, found a file")
+    if out.is_dir() and any(out.iterdir()):
+        if not (out / _MARKER).is_file():
+            raise TrainingError(f"{out}: expected a new folder, or an earlier demo's, found something else")
+        if not force:
+            raise TrainingError(f"{out}: an earlier demo is there; replace it with --force, or choose another --out")
+        for made in (*(out / name for name in ("cohort", "run", "report")), *out.glob(".cohort.*.partial")):
+            shutil.rmtree(made, ignore_errors=True)
+        (out / "scorecard.json").unlink(missing_ok=True)
+    write_atomically(out / _MARKER, "ecgquorum demo --force replaces cohort, run, report and scorecard.json here.\n")

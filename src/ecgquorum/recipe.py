@@ -18,10 +18,26 @@ from ecgquorum.errors import RecipeError
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
+Bands = str | tuple[tuple[float, float], ...]
+
+PARTS = ("dec", "part", "adv", "dverge")
+"""What a strategy is a sum of."""
+
+
+def strategy_parts(strategy: str) -> frozenset[str]:
+    """The parts of a strategy such as "dec+part"; "baseline" has none."""
+    if strategy == "baseline":
+        return frozenset()
+    parts = strategy.split("+")
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown or len(set(parts)) != len(parts):
+        found = f"{unknown[0]!r}" if unknown else "one of them twice"
+        raise ValueError(f"strategy: expected baseline or a sum of {', '.join(PARTS)} such as dec+part, found {found}")
+    return frozenset(parts)
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class InputRecipe(_Part):
@@ -32,7 +48,7 @@ class InputRecipe(_Part):
     """
 
     scaling: Literal["microvolt", "unit"] = "microvolt"
-    window_s: Positive = 60.0
+    window_s: Annotated[float, Field(ge=1, le=3600)] = 60.0
 
 
 class MemberRecipe(_Part):
@@ -41,14 +57,11 @@ class MemberRecipe(_Part):
     kind:    "compact", a small residual network, or "dilated", the paper's 13-block dilated CNN
     width:   multiplies the number of channels
     dropout: share of activations dropped in training
-    bands:   what each member hears: "all", "rings:even", "rings:odd" (the paper's two complementary filters) or a
-             list of [low, high] in Hz; one entry for all members, or one for each
     """
 
     kind: Literal["compact", "dilated"] = "compact"
-    width: Positive = 1.0
+    width: Annotated[float, Field(gt=0, le=16)] = 1.0
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3
-    bands: tuple["str | tuple[tuple[float, float], ...]", ...] = ("all",)
 
 
 class TrainingRecipe(_Part):
@@ -63,36 +76,118 @@ class TrainingRecipe(_Part):
     """
 
     epochs: Count = 20
-    batch_size: Count = 64
+    batch_size: Annotated[int, Field(ge=2)] = 64
     learning_rate: Positive = 3e-3
     weight_decay: Annotated[float, Field(ge=0)] = 1e-2
     schedule: Literal["one-cycle", "constant"] = "one-cycle"
-    crop_s: Positive | None = None
+    crop_s: Annotated[float, Field(ge=1)] | None = None
     gain: Annotated[float, Field(ge=1)] = 1.0
     flip: Share = 0.0
     repeat: dict[str, Count] = Field(default_factory=dict)
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
 
+class DecorrelationRecipe(_Part):
+    """The part `dec`: a member pays for features that an earlier member's features predict.
+
+    weight:     lambda, how much it pays
+    projected:  r, how many random directions the prediction is made from
+    projection: what is projected: "regressor" (the published code), "regressor-with-ones" (the paper's algorithm) or
+                "regressand" (its displayed equation)
+    whiten:     predict directions of equal variance, so that inflating one does not pay (beyond the paper)
+    """
+
+    weight: Annotated[float, Field(ge=0)] = 0.2
+    projected: Count = 32
+    projection: Literal["regressor", "regressor-with-ones", "regressand"] = "regressor"
+    whiten: bool = False
+
+
+class PartitionRecipe(_Part):
+    """The part `part`: members hear different parts of the spectrum.
+
+    bands: what the first member hears, then what the others do, in turn: "all", "rings:even", "rings:odd" (every
+           second of ten rings of equal width, the paper's two complementary filters) or a list of [low, high] in Hz
+    """
+
+    bands: Annotated[tuple[Bands, ...], Field(min_length=1)] = ("all", "rings:even", "rings:odd")
+
+
+class AdversarialRecipe(_Part):
+    """The part `adv`: every trained member goes on, on recordings that are attacked as they come.
+
+    epsilon: the attack's bound, in the units of the input
+    steps:   of the attack (PGD, each a tenth of epsilon)
+    epochs:  the same for every member
+    """
+
+    epsilon: Positive = 10.0
+    steps: Count = 20
+    epochs: Count = 10
+    learning_rate: Positive = 1e-3
+
+
+class DvergeRecipe(_Part):
+    """The part `dverge`: trained members go on together, each on what the others can be made to mistake.
+
+    epsilon:           how far a recording may be changed to look like another, in the units of the input
+    steps:             of that change, each a tenth of epsilon
+    different_classes: whether the two must be of different classes
+    """
+
+    epsilon: Positive = 10.0
+    steps: Count = 10
+    epochs: Count = 10
+    learning_rate: Positive = 1e-3
+    different_classes: bool = False
+
+
 class Recipe(_Part):
-    """A whole training run: `members` networks of one kind, trained one after another from one seed."""
+    """A whole training run: `members` networks of one kind, trained from one seed.
+
+    strategy: "baseline", or a sum of parts: dec, part, adv, dverge
+    """
 
     name: str
     seed: Annotated[int, Field(ge=0)] = 0
     members: Annotated[int, Field(ge=1, le=16)] = 3
+    strategy: str = "baseline"
     input: InputRecipe = InputRecipe()
     member: MemberRecipe = MemberRecipe()
     training: TrainingRecipe = TrainingRecipe()
+    decorrelation: DecorrelationRecipe = DecorrelationRecipe()
+    partition: PartitionRecipe = PartitionRecipe()
+    adversarial: AdversarialRecipe = AdversarialRecipe()
+    dverge: DvergeRecipe = DvergeRecipe()
 
     @model_validator(mode="after")
-    def _bands_fit_members(self) -> Self:
-        if len(self.member.bands) not in (1, self.members):
-            raise ValueError(f"member.bands: expected 1 entry or {self.members}, found {len(self.member.bands)}")
+    def _parts_fit_together(self) -> Self:
+        if self.training.crop_s is not None and self.training.crop_s > self.input.window_s:
+            window_s, crop_s = self.input.window_s, self.training.crop_s
+            raise ValueError(f"training.crop_s: expected at most input.window_s, {window_s:g}, found {crop_s:g}")
+        parts = strategy_parts(self.strategy)
+        if "dverge" in parts and self.members < 2:
+            raise ValueError("strategy: dverge needs at least 2 members, found 1")
         return self
 
-    def bands_of(self, member: int) -> "str | tuple[tuple[float, float], ...]":
-        """What the given member hears."""
-        return self.member.bands[member if len(self.member.bands) > 1 else 0]
+    @property
+    def parts(self) -> frozenset[str]:
+        """The strategy's parts."""
+        return strategy_parts(self.strategy)
+
+    def bands_of(self, member: int) -> Bands:
+        """What the given member hears under the recipe's strategy."""
+        if "part" not in self.parts:
+            return "all"
+        first, *others = self.partition.bands
+        return first if member == 0 or not others else others[(member - 1) % len(others)]
+
+    def with_strategy(self, strategy: str) -> "Recipe":
+        """The same recipe under another strategy."""
+        try:
+            return Recipe.model_validate(self.model_dump() | {"strategy": strategy})
+        except ValidationError as error:
+            raise RecipeError("; ".join(_explained(problem) for problem in error.errors())) from error
 
     def toml(self) -> str:
         """The recipe with every default spelled out."""
@@ -111,6 +206,8 @@ def load_recipe(path_or_name: str | Path) -> Recipe:
         raise RecipeError(
             f"{path}: expected a recipe file, or one of {', '.join(recipe_names())}; found: {error.strerror}"
         ) from error
+    except UnicodeDecodeError as error:
+        raise RecipeError(f"{path}: expected a recipe as text, found something else") from error
     return parse_recipe(text, str(path))
 
 

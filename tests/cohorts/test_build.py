@@ -1,5 +1,6 @@
 """A cohort from each kind of source, and what is left out on the way."""
 
+import io
 import json
 import shutil
 
@@ -28,6 +29,12 @@ def physionet(write_record, tmp_path):
         labels[name] = "NAO~"[i % 4]
     (folder / "REFERENCE-v3.csv").write_text("".join(f"{k},{v}\n" for k, v in labels.items()))
     return folder
+
+
+def npy(array):
+    target = io.BytesIO()
+    np.save(target, array)
+    return target.getvalue()
 
 
 def built(source, out, **options):
@@ -63,8 +70,21 @@ def test_older_labels_serve_with_a_warning_and_newer_ones_beside_the_archive_win
     cohort, report = built(archive, tmp_path / "new")
     assert report.notices == []
     assert next(row.label for row in cohort.rows if row.id == "A00000") == "A"
-    same, _ = built(archive.parent, tmp_path / "elsewhere") if archive.name == "training2017.zip" else (cohort, None)
+    same, _ = built(archive.parent, tmp_path / "elsewhere")  # a folder with the archive and its labels, as fetched
     assert same.data_hash == cohort.data_hash
+
+
+def test_a_label_file_with_a_wrong_line_is_refused_by_that_line(physionet, tmp_path):
+    path = physionet / "REFERENCE-v3.csv"
+    text = path.read_text()
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    cohort, _ = built(physionet, tmp_path / "bom")
+    assert "A00000" in {row.id for row in cohort.rows}
+    path.write_text(text.replace("A00004,N", "A00004,X"))
+    with pytest.raises(
+        CohortError, match=r"REFERENCE-v3.csv, line 5: expected an id and one of N, A, O, ~, found 'A00004,X'"
+    ):
+        built(physionet, tmp_path / "wrong")
 
 
 def test_bad_records_are_reported_and_the_rest_is_built(physionet, tmp_path):
@@ -91,13 +111,103 @@ def test_fixed_test_ids_from_a_list_or_a_permutation(physionet, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
-    [("ids.txt", b"A00001\nB1\n", "1 unknown ones: B1"), ("ids.txt", b"", "none"), ("ids.npy", b"junk", "ids.npy")],
+    [
+        ("ids.txt", b"A00001\nB1\n", "1 unknown ones: B1"),
+        ("ids.txt", b"", "none"),
+        ("ids.npy", b"junk", "ids.npy"),
+        ("ids.npy", npy(np.array(3)), "permutation"),
+    ],
 )
 def test_wrong_test_ids_are_refused(physionet, tmp_path, name, content, reason):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(CohortError, match=reason):
         built(physionet, tmp_path / "out", test_ids=tmp_path / name)
     assert not (tmp_path / "out").exists()
+
+
+def test_duplicates_whose_labels_disagree_both_go_but_a_test_recording_stays(write_record, tmp_path):
+    folder = tmp_path / "mine"
+    lines = ["id,label"]
+    for i in range(12):
+        write_record(f"r{i}", signal(0 if i in (4, 9) else i), folder=folder)
+        lines.append(f"r{i},{'ab'[i % 2]}")
+    (folder / "labels.csv").write_text("\n".join(lines))
+    cohort, report = built(folder, tmp_path / "out")
+    assert report.conflicts == [("r9", "r4")] or report.conflicts == [("r9", "r0")]
+    ids = {row.id for row in cohort.rows}
+    assert not ids & {"r4", "r9", "r0"}
+    (tmp_path / "ids.txt").write_text("r9\n")
+    cohort, report = built(folder, tmp_path / "fixed", test_ids=tmp_path / "ids.txt")
+    assert [cohort.rows[i].id for i in cohort.part("test")] == ["r9"]
+    assert {a for a, _ in report.duplicates} == {"r0", "r4"}
+    for index, row in enumerate(cohort.rows):
+        np.testing.assert_allclose(cohort.signal(index), signal(0 if row.id == "r9" else int(row.id[1:])), atol=2e-4)
+
+
+def test_recordings_of_a_test_patient_leave_no_hole(write_record, tmp_path):
+    folder = tmp_path / "mine"
+    lines = ["id,label,patient"]
+    for i in range(12):
+        write_record(f"r{i}", signal(i), folder=folder)
+        lines.append(f"r{i},{'ab'[i % 2]},p{0 if i in (0, 5, 11) else i}")
+    (folder / "labels.csv").write_text("\n".join(lines))
+    (tmp_path / "ids.txt").write_text("r0\n")
+    cohort, report = built(folder, tmp_path / "out", test_ids=tmp_path / "ids.txt")
+    assert report.same_patient_as_test == ["r5", "r11"]
+    cohort.verify()
+    for index, row in enumerate(cohort.rows):
+        np.testing.assert_allclose(cohort.signal(index), signal(int(row.id[1:])), atol=2e-4)
+
+
+def test_records_that_share_a_name_are_kept_apart(write_record, tmp_path):
+    for i, group in enumerate(("g1", "g2")):
+        write_record(
+            "A0001",
+            signal(i, 12),
+            rate_hz=500,
+            leads=STANDARD_LEADS,
+            units=("mV",) * 12,
+            comments=("Dx: 426783006",),
+            folder=tmp_path / "cpsc" / group,
+        )
+    cohort, _ = built(tmp_path / "cpsc", tmp_path / "out")
+    assert sorted(row.id for row in cohort.rows) == ["g1/A0001", "g2/A0001"]
+
+
+def test_changed_samples_or_classes_are_noticed(tiny_cohort, tmp_path):
+    shutil.copytree(tiny_cohort.path, tmp_path / "c")
+    Cohort(tmp_path / "c").verify()
+    with (tmp_path / "c/signal.f32").open("r+b") as file:
+        file.seek(4000)
+        file.write(np.float32(np.nan).tobytes())
+    with pytest.raises(CohortError, match="the samples of S.* have changed"):
+        Cohort(tmp_path / "c").verify()
+    card = json.loads((tmp_path / "c/cohort.json").read_text())
+    card["classes"] = card["classes"][::-1]
+    (tmp_path / "c/cohort.json").write_text(json.dumps(card))
+    assert Cohort(tmp_path / "c").data_hash != tiny_cohort.data_hash
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"rate_hz": 0.0}, "--rate"),
+        ({"rate_hz": -5.0}, "--rate"),
+        ({"rate_hz": float("nan")}, "--rate"),
+        ({"tune_share": float("nan")}, "shares"),
+        ({"test_share": -0.1}, "shares"),
+        ({"leads": ["V9"]}, "V9"),
+    ],
+)
+def test_impossible_options_are_refused(tmp_path, options, reason):
+    with pytest.raises(CohortError, match=reason):
+        build_cohort(open_source("synthetic:cpsc2018", records=4, seconds=2.0), tmp_path / "out", **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_class_that_cannot_be_trained_is_pointed_out(tmp_path):
+    _, report = build_cohort(open_source("synthetic:cpsc2018", records=5, seconds=2.0), tmp_path / "out")
+    assert any("no recording to train on for the class" in notice for notice in report.notices)
 
 
 def test_cpsc_in_the_layout_of_the_challenge_2020(write_record, tmp_path):
@@ -135,11 +245,12 @@ def test_any_folder_with_labels_patients_stay_together(write_record, zipped, tmp
     for i in range(40):
         write_record(f"r{i}", signal(i), rate_hz=250, leads=("II",), folder=folder / f"d{i % 2}")
         lines.append(f"d{i % 2}/r{i}{'.hea' if i % 3 else ''},{'healthy' if i % 2 else 'ill'},p{i // 4}")
-    lines.append("d0/r0.dat,ill|healthy,p9")
+    write_record("both", signal(99), rate_hz=250, leads=("II",), folder=folder)
+    lines.append("both,ill|healthy,p9")
     (folder / "labels.csv").write_text("\n".join(lines))
     cohort, report = built(folder, tmp_path / "out")
     assert (cohort.classes, cohort.rate_hz, cohort.leads) == (("healthy", "ill"), 250.0, ("II",))
-    assert report.multi_label == ["d0/r0.dat"]
+    assert report.multi_label == ["both"]
     assert len({(row.patient, row.part) for row in cohort.rows}) == 10
     resampled, _ = built(zipped(folder), tmp_path / "zip", rate_hz=125.0)
     assert resampled.rate_hz == 125.0
@@ -152,6 +263,7 @@ def test_any_folder_with_labels_patients_stay_together(write_record, zipped, tmp
         ("name,label\na,b\n", "columns id and label, found name, label"),
         ("id,label\nr0,\n", "line 2: expected an id and a label"),
         ("id,label\nr0,x\nr0,y\n", "line 3: r0 is listed twice"),
+        (f"id,label\nr0,{'x' * 200_000}\n", "table with commas"),
         ("id,label\nnone,x\n", "none that can be used.*none"),
     ],
 )
@@ -177,7 +289,7 @@ def test_simulated_cohorts(name, tmp_path):
 
 def test_leads_can_be_chosen(tmp_path):
     cohort, _ = build_cohort(
-        open_source("synthetic:cpsc2018", records=9, seconds=2.0), tmp_path / "out", leads=["V1", "II"]
+        open_source("synthetic:cpsc2018", records=9, seconds=2.0), tmp_path / "out", leads=["v1", "Lead II"]
     )
     assert cohort.leads == ("V1", "II")
     assert cohort.signal(0).shape == (2, 1000)

@@ -5,14 +5,17 @@ import torch
 
 from ecgquorum.members import MEMBERS, build_member
 from ecgquorum.members.member import Block, Member
-from ecgquorum.recipe import MemberRecipe, Recipe
+from ecgquorum.recipe import MemberRecipe, PartitionRecipe, Recipe
 
 KINDS = {"compact": 0.125, "dilated": 0.05}
 """Every kind of member and a width at which it is quick."""
 
 
 def member(kind, *, n_leads=2, bands="all", seed=0, index=0):
-    recipe = Recipe(name="t", seed=seed, member=MemberRecipe(kind=kind, width=KINDS[kind], bands=(bands,)))
+    partition = PartitionRecipe(bands=(bands,))
+    recipe = Recipe(
+        name="t", seed=seed, strategy="part", member=MemberRecipe(kind=kind, width=KINDS[kind]), partition=partition
+    )
     return build_member(recipe, index, n_leads=n_leads, n_classes=3, rate_hz=300.0).eval()
 
 
@@ -81,6 +84,14 @@ class TestEveryMember:
         assert torch.equal(states[0][name], states[1][name])
         assert not torch.equal(states[0][name], states[2][name])
         assert not torch.equal(states[0][name], states[3][name])
+
+    @pytest.mark.parametrize("n_live", [1, 10, 40])
+    def test_a_glimpse_of_a_recording_gets_a_finite_answer(self, kind, bands, n_live):
+        network = member(kind, bands=bands)
+        for start in (0, 7, 601, 1200 - n_live):
+            x = torch.zeros(1, 2, 1200)
+            x[..., start : start + n_live] = 100.0
+            assert torch.isfinite(network(x)).all()
 
     def test_a_silent_recording_gets_a_finite_answer(self, kind, bands):
         assert torch.isfinite(member(kind, bands=bands)(torch.zeros(2, 2, 1200))).all()

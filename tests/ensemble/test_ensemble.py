@@ -42,6 +42,12 @@ def test_what_does_not_fit_is_refused(tiny_ensemble):
         tiny_ensemble.predict(simulate("N", seed=0).recording)
 
 
+def test_probabilities_that_are_not_finite_are_refused(tiny_ensemble):
+    wild = Recording("wild", np.full((1, 1500), 3e38), 300.0, ("ECG",))
+    with pytest.raises(FittingError, match="wild: expected finite"), np.errstate(over="ignore"):
+        tiny_ensemble.predict(wild)
+
+
 def test_no_recordings_give_an_empty_prediction(tiny_ensemble):
     nothing = tiny_ensemble.predict([])
     assert len(nothing) == 0
@@ -62,3 +68,4 @@ def test_files_are_classified_one_by_one_and_bad_ones_named(tiny_ensemble, write
     assert "choose one with --lead" in by_name["b"].reason
     assert "d.hea" in by_name["d"].reason
     assert by_name["a"]["source"].endswith("a.hea")
+    assert list(by_name) == ["a", "b", "c", "d"]

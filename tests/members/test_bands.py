@@ -51,6 +51,13 @@ def test_the_mask_is_no_parameter_and_stays_out_of_the_weights():
     assert not band.state_dict()
 
 
+def test_lengths_with_the_same_number_of_bins_are_kept_apart():
+    x = torch.randn(1, 1, 1201)
+    used, fresh = BandMask(rings(300.0, 0), 300.0), BandMask(rings(300.0, 0), 300.0)
+    used(x[..., :1200])
+    assert torch.equal(used(x), fresh(x))
+
+
 def test_the_gradient_is_filtered_too():
     x = torch.randn(1, 1, 900, dtype=torch.float64, requires_grad=True)
     band = BandMask([(0.0, 10.0)], 300.0)

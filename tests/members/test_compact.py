@@ -5,6 +5,7 @@ from scipy.signal import freqz
 
 from ecgquorum.members import CompactMember, live_span
 from ecgquorum.members.compact import Decimation
+from ecgquorum.members.member import coarser
 
 
 def random_statistics(network):
@@ -29,6 +30,14 @@ def test_the_answer_does_not_depend_on_how_much_padding_there_is():
     for left, right in ((96, 96), (960, 0), (0, 480), (4800, 4800)):  # by whole steps of the coarsest grid
         padded = torch.nn.functional.pad(signal, (left, right))
         torch.testing.assert_close(network(padded), bare)
+
+
+def test_no_live_sample_is_lost_on_a_coarser_grid():
+    live = torch.zeros(1, 1, 100)
+    live[..., 50] = 1
+    assert coarser(live, 96).tolist() == [[[1.0, 0.0]]]
+    assert coarser(coarser(live, 3), 2).shape == live[..., ::6].shape
+    assert coarser(live, 1) is live
 
 
 def test_live_spans_are_found():

@@ -1,9 +1,12 @@
 import io
 import tracemalloc
+import zipfile
 import zlib
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.io import savemat
 
 from ecgquorum import Recording, Unreadable, read, read_all
@@ -27,6 +30,9 @@ def test_the_original_cpsc_struct_is_read(tmp_path):
     [
         ({"val": np.zeros((12, 100))}, "struct ECG"),
         ({"ECG": {"data": np.zeros((3, 100))}}, "12 leads"),
+        ({"ECG": {"other": 1}}, "no field data"),
+        ({"ECG": np.zeros(3)}, "no struct"),
+        ({"ECG": {"data": "text"}}, "no numbers"),
     ],
 )
 def test_other_mat_files_are_refused(tmp_path, content, reason):
@@ -35,17 +41,55 @@ def test_other_mat_files_are_refused(tmp_path, content, reason):
         read(tmp_path / "x.mat")
 
 
-def test_a_mat_file_that_swells_is_refused_without_unpacking_it(tmp_path):
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_every_way_of_writing_the_struct_is_read(tmp_path, dtype, compressed):
+    data = (np.random.default_rng(0).normal(size=(12, 700)) * 100).astype(dtype)
+    savemat(tmp_path / "a.mat", {"x": 3, "ECG": {"sex": "F", "age": 3.0, "data": data}}, do_compression=compressed)
+    np.testing.assert_array_equal(read(tmp_path / "a.mat").signal, data.astype(np.float32))
+
+
+def test_a_mat_file_that_swells_is_refused(tmp_path):
     target = io.BytesIO()
     savemat(target, {"ECG": {"data": np.zeros((2, 2))}})
-    bomb = zlib.compress(bytes(600 << 20))
+    bomb = zlib.compress(bytes(300 << 20))
     element = (15).to_bytes(4, "little") + len(bomb).to_bytes(4, "little") + bomb
     (tmp_path / "bomb.mat").write_bytes(target.getvalue()[:128] + element)
-    tracemalloc.start()
-    with pytest.raises(RecordingError, match="unpacked"):
+    with pytest.raises(RecordingError, match="unpacks to more than"):
         read(tmp_path / "bomb.mat")
-    assert tracemalloc.get_traced_memory()[1] < 20e6
-    tracemalloc.stop()
+
+
+@given(data=st.data())
+def test_no_mat_file_however_mangled_raises_anything_else_or_allocates_much(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("mangled")
+    savemat(folder / "m.mat", {"ECG": {"sex": "F", "data": np.ones((12, 50))}})
+    content = bytearray((folder / "m.mat").read_bytes())
+    for _ in range(data.draw(st.integers(1, 6))):
+        place = data.draw(st.integers(100, 500))
+        content[place : place + 4] = data.draw(st.binary(min_size=4, max_size=4))
+    (folder / "m.mat").write_bytes(content)
+    tracemalloc.start()
+    try:
+        read(folder / "m.mat")
+    except RecordingError:
+        pass
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 20e6
+
+
+@given(data=st.data())
+def test_no_archive_however_mangled_stops_a_batch(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("mangled")
+    with zipfile.ZipFile(folder / "z.zip", "w", data.draw(st.sampled_from([0, 8, 12, 14]))) as archive:
+        archive.writestr("r.hea", "r 1 300 900\nr.dat 16 200(0)/mV 16 0 0 0 0 I\n")
+        archive.writestr("r.dat", bytes(1800))
+    content = bytearray((folder / "z.zip").read_bytes())
+    for _ in range(data.draw(st.integers(1, 6))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    (folder / "z.zip").write_bytes(content)
+    assert len(list(read_all([folder / "z.zip"]))) >= 1
 
 
 def test_reading_a_folder_reports_each_bad_file_and_goes_on(write_record, zipped, tmp_path):

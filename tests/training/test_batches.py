@@ -13,7 +13,8 @@ def spec(tiny_cohort):
 
 
 def batches(cohort, spec, plan, **names):
-    return list(training_batches(cohort, spec, plan, **({"seed": 0, "member": 0, "epoch": 0} | names)))
+    found = training_batches(cohort, spec, plan, **({"seed": 0, "stream": ("member", 0), "epoch": 0} | names))
+    return [batch for batch, _ in found]
 
 
 def test_an_epoch_sees_every_recording_as_often_as_its_class_is_repeated(tiny_cohort):
@@ -25,7 +26,7 @@ def test_an_epoch_sees_every_recording_as_often_as_its_class_is_repeated(tiny_co
         epoch_order(tiny_cohort, TrainingRecipe(repeat={"XX": 3}), np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("size", [5, 16, 47, 48, 100])
+@pytest.mark.parametrize("size", [2, 5, 16, 47, 48, 100])
 def test_batches_are_as_many_as_announced_and_never_of_one(tiny_cohort, spec, size):
     plan = TrainingRecipe(batch_size=size)
     found = batches(tiny_cohort, spec, plan)
@@ -36,7 +37,7 @@ def test_batches_are_as_many_as_announced_and_never_of_one(tiny_cohort, spec, si
 def test_the_same_names_draw_the_same_and_others_do_not(tiny_cohort, spec):
     plan = TrainingRecipe(crop_s=2.0, gain=1.5, flip=0.5)
     first = batches(tiny_cohort, spec, plan)
-    for names, same in (({}, True), ({"epoch": 1}, False), ({"member": 1}, False), ({"seed": 1}, False)):
+    for names, same in (({}, True), ({"epoch": 1}, False), ({"stream": ("member", 1)}, False), ({"seed": 1}, False)):
         other = batches(tiny_cohort, spec, plan, **names)
         assert np.array_equal(first[0].signal.numpy(), other[0].signal.numpy()) == same
 
@@ -53,9 +54,7 @@ def test_crops_are_stretches_of_the_recording(tiny_cohort, spec):
 def test_gain_and_flip_stay_in_their_bounds(tiny_cohort, spec):
     plain = batches(tiny_cohort, spec, TrainingRecipe(batch_size=48))[0]
     varied = batches(tiny_cohort, spec, TrainingRecipe(batch_size=48, gain=1.5, flip=0.5))[0]
-    largest = plain.signal.abs().amax(dim=(1, 2))
     factor = (varied.signal / plain.signal).nanmedian(dim=2).values[:, 0]
     assert ((factor.abs() > 1 / 1.51) & (factor.abs() < 1.51)).all()
     assert 0.2 < (factor < 0).float().mean() < 0.8
     assert factor.abs().std() > 0.05
-    assert (largest > 0).all()

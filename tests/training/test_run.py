@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from ecgquorum import load_ensemble, train_ensemble
-from ecgquorum.errors import BundleError, TrainingError
+from ecgquorum.errors import BundleError, EcgQuorumError, TrainingError
 from ecgquorum.recipe import parse_recipe
-from ecgquorum.training import information_range, member_identity, predict_part
+from ecgquorum.training import information_range
 from ecgquorum.training.loop import learning_rate
 from ecgquorum.training.run import chosen_device
 
@@ -39,9 +39,8 @@ def weights(run):
 
 
 def test_a_run_explains_itself(tiny_run):
-    assert {"recipe.toml", "card.json", "weights.safetensors", "history.csv", "members"} == {
-        p.name for p in tiny_run.iterdir()
-    }
+    expected = {"recipe.toml", "cohort.txt", "card.json", "weights.safetensors", "history.csv", "members"}
+    assert {p.name for p in tiny_run.iterdir()} == expected
     with (tiny_run / "history.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [(row["member"], row["epoch"]) for row in rows] == [("0", "1"), ("0", "2"), ("1", "1"), ("1", "2")]
@@ -73,13 +72,20 @@ def test_killed_at_any_moment_and_resumed_it_ends_with_the_same_bits(recipe_file
             load_ensemble(out)
         subprocess.run(command(recipe_file, tiny_cohort, out, "--resume"), check=True, capture_output=True)
         assert weights(out) == weights(tmp_path / "whole")
+        assert untimed(out) == untimed(tmp_path / "whole")
+
+
+def untimed(run):
+    """The history without its clock."""
+    with (run / "history.csv").open() as file:
+        return [{k: v for k, v in row.items() if "seconds" not in k} for row in csv.DictReader(file)]
 
 
 def wait_for_epoch(out, member, epochs, running):
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and running.poll() is None:
         history = out / "history.csv"
-        if history.exists() and f"\n{member},{epochs}," in history.read_text():
+        if history.exists() and f"\nbase,{member},{epochs}," in history.read_text():
             return
         time.sleep(0.005)
     raise AssertionError("the run ended before it could be stopped")
@@ -103,6 +109,39 @@ def test_resuming_a_finished_run_changes_nothing(tiny_recipe, tiny_cohort, tiny_
     assert ensemble.card["name"] == "tiny"
 
 
+def test_the_history_is_whole_at_every_moment_of_a_resumed_run(tiny_recipe, tiny_cohort, tmp_path):
+    class Stopper:
+        def on_unit(self, *arguments, **options):
+            pass
+
+        on_batch = on_unit
+
+        def on_epoch(self, unit, row):
+            seen.append((tmp_path / "run/history.csv").read_text().count("\n") - 1)
+            raise KeyboardInterrupt
+
+    seen = []
+    for attempt in range(4):
+        with pytest.raises(KeyboardInterrupt):
+            train_ensemble(
+                tiny_recipe, tiny_cohort, tmp_path / "run", device="cpu", observer=Stopper(), resume=attempt > 0
+            )
+    assert seen == [1, 2, 3, 4]
+
+
+def test_a_start_that_fails_leaves_nothing_behind(tiny_recipe, tiny_cohort, tmp_path):
+    wrong = [
+        (tiny_recipe, {"device": "toaster"}),
+        (parse_recipe(TINY_RECIPE.replace("repeat = { A = 2 }", "repeat = { B = 2 }")), {}),
+        (parse_recipe(TINY_RECIPE + '[partition]\nbands = ["treble"]').with_strategy("part"), {}),
+        (tiny_recipe, {"resume": True}),
+    ]
+    for recipe, options in wrong:
+        with pytest.raises(EcgQuorumError):
+            train_ensemble(recipe, tiny_cohort, tmp_path / "run", **options)
+        assert not (tmp_path / "run").exists()
+
+
 def test_a_run_is_neither_overwritten_nor_continued_with_other_ingredients(
     tiny_recipe, tiny_cohort, tiny_run, tmp_path
 ):
@@ -115,17 +154,21 @@ def test_a_run_is_neither_overwritten_nor_continued_with_other_ingredients(
         train_ensemble(tiny_recipe, tiny_cohort, tmp_path, resume=True)
 
 
-def test_a_checkpoint_of_another_cohort_or_a_damaged_one_is_refused(tiny_recipe, tiny_cohort, tmp_path, monkeypatch):
+def test_another_cohort_or_a_damaged_checkpoint_is_refused(tiny_recipe, tiny_cohort, tmp_path, monkeypatch):
     out = tmp_path / "run"
     one = tiny_recipe.model_copy(update={"members": 1})
     train_ensemble(one, tiny_cohort, out, device="cpu")
-    (out / "card.json").unlink()
-    checkpoint = out / "members/0/checkpoint.safetensors"
     with monkeypatch.context() as patched:
         patched.setattr(type(tiny_cohort), "data_hash", "another")
-        with pytest.raises(TrainingError, match="found one of another"):
+        with pytest.raises(TrainingError, match="cohort it was begun with"):
             train_ensemble(one, tiny_cohort, out, resume=True)
-    checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
+    (out / "card.json").unlink()
+    (checkpoint,) = out.glob("members/*/checkpoint.safetensors")
+    content = checkpoint.read_bytes()
+    checkpoint.write_bytes(content[:1000])
+    with pytest.raises(TrainingError, match="damaged"):
+        train_ensemble(one, tiny_cohort, out, resume=True)
+    checkpoint.write_bytes(content.replace(b'identity\\": \\"', b'identity\\": \\"0', 1)[:-1])
     with pytest.raises(TrainingError, match="damaged"):
         train_ensemble(one, tiny_cohort, out, resume=True)
 
@@ -141,14 +184,14 @@ def test_the_best_epoch_on_the_tune_part_is_deployed(tiny_run, tiny_cohort):
 
 def test_the_information_range_is_that_of_the_training_set(tiny_run, tiny_cohort):
     ensemble = load_ensemble(tiny_run)
-    prediction = predict_part(ensemble, tiny_cohort, "train")
+    prediction = ensemble.predict_part(tiny_cohort, "train")
     assert prediction.uncertainty.min() == pytest.approx(0, abs=1e-5)
     assert prediction.uncertainty.max() == pytest.approx(1, abs=1e-5)
     assert len(prediction) == len(tiny_cohort.part("train"))
 
 
 def test_members_that_never_disagree_still_have_a_range(tiny_ensemble, tiny_cohort):
-    prediction = predict_part(tiny_ensemble, tiny_cohort, "tune")
+    prediction = tiny_ensemble.predict_part(tiny_cohort, "tune")
     same = type(prediction)(
         prediction.ids, prediction.classes, np.repeat(prediction.member_probs[:, :1], 2, axis=1), (0.0, 1.0)
     )
@@ -158,28 +201,8 @@ def test_members_that_never_disagree_still_have_a_range(tiny_ensemble, tiny_coho
 
 def test_a_loss_that_is_not_finite_stops_the_run(tiny_recipe, tiny_cohort, tmp_path):
     wild = parse_recipe(TINY_RECIPE.replace("epochs = 2", 'epochs = 2\nlearning_rate = 1e30\nschedule = "constant"'))
-    with pytest.raises(TrainingError, match="finite loss.*learning_rate"):
+    with pytest.raises(TrainingError, match="finite loss.*learning rate"):
         train_ensemble(wild, tiny_cohort, tmp_path / "run", device="cpu")
-
-
-def test_a_members_identity_is_what_determines_it(tiny_recipe, tiny_cohort):
-    identity = member_identity(tiny_recipe, tiny_cohort, 0)
-    assert identity == member_identity(tiny_recipe.model_copy(update={"name": "x", "members": 5}), tiny_cohort, 0)
-    banded = tiny_recipe.model_copy(
-        update={"member": tiny_recipe.member.model_copy(update={"bands": ("all", "rings:even")})}
-    )
-    assert identity == member_identity(banded, tiny_cohort, 0)
-    assert member_identity(banded, tiny_cohort, 1) != member_identity(tiny_recipe, tiny_cohort, 1)
-    others = [
-        member_identity(tiny_recipe, tiny_cohort, 1),
-        member_identity(tiny_recipe.model_copy(update={"seed": 1}), tiny_cohort, 0),
-        member_identity(
-            tiny_recipe.model_copy(update={"training": tiny_recipe.training.model_copy(update={"epochs": 9})}),
-            tiny_cohort,
-            0,
-        ),
-    ]
-    assert len({identity, *others}) == 4
 
 
 def test_the_one_cycle_rises_and_falls():
@@ -194,8 +217,9 @@ def test_the_one_cycle_rises_and_falls():
 def test_devices():
     assert chosen_device("cpu").type == "cpu"
     assert chosen_device("auto").type in ("cpu", "cuda")
-    with pytest.raises(TrainingError, match="auto, cpu or cuda"):
-        chosen_device("toaster")
+    for name in ("toaster", "meta"):
+        with pytest.raises(TrainingError, match="auto, cpu or cuda"):
+            chosen_device(name)
     if not torch.cuda.is_available():
         with pytest.raises(TrainingError, match="found none"):
             chosen_device("cuda")

@@ -4,16 +4,15 @@ import csv
 import hashlib
 import io
 import json
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
 from ecgquorum.atomic import folder_written_whole, write_atomically
-from ecgquorum.cohorts.cohort import FIELDS, FORMAT, Cohort, Row, data_hash
+from ecgquorum.cohorts.cohort import FIELDS, FORMAT, PARTS, Cohort, Row, data_hash
 from ecgquorum.cohorts.cpsc2018 import cpsc2018
 from ecgquorum.cohorts.folder import LABELS_FILE, labelled_folder
 from ecgquorum.cohorts.physionet2017 import LABEL_FILES, physionet2017
@@ -24,6 +23,8 @@ from ecgquorum.errors import CohortError, FittingError, RecordingError
 from ecgquorum.recordings import Recording, Unreadable
 from ecgquorum.recordings.filetree import open_tree
 from ecgquorum.recordings.fitting import resampled, selected_leads, without_gaps
+from ecgquorum.recordings.leads import normalised_lead
+from ecgquorum.recordings.recording import FASTEST_RATE_HZ, SLOWEST_RATE_HZ
 
 Progress = Callable[[int, int], None]
 """Called with how many are done, of how many."""
@@ -31,10 +32,15 @@ Progress = Callable[[int, int], None]
 
 @dataclass
 class BuildReport:
-    """What became of every recording of the source."""
+    """What became of every recording of the source.
+
+    duplicates: a recording left out, and the one with the same samples that stayed
+    conflicts:  two recordings with the same samples and different labels: neither can be learned from
+    """
 
     kept: int = 0
     duplicates: list[tuple[str, str]] = field(default_factory=list)
+    conflicts: list[tuple[str, str]] = field(default_factory=list)
     multi_label: list[str] = field(default_factory=list)
     unknown_label: list[str] = field(default_factory=list)
     same_patient_as_test: list[str] = field(default_factory=list)
@@ -72,33 +78,31 @@ def build_cohort(
     """Read every recording of `source` and write a cohort to `out`, a folder that must not exist yet.
 
     Exact duplicates (same samples, same rate) and recordings with more than one label are left out and counted, as
-    are recordings that cannot be read. `test_ids` fixes the test part: a file with one id a line, or the authors'
-    permutation as `.npy`. A duplicate of a test recording is the one that goes.
+    are recordings that cannot be read, and duplicates whose labels disagree. `test_ids` fixes the test part: a file
+    with one id a line, or the authors' permutation as `.npy`. A test recording stays whatever duplicates it has.
     """
     out = Path(out)
     if out.exists():
         raise CohortError(f"{out}: expected a new folder, found something there; remove it or choose another --out")
-    if tune_share <= 0 or test_share < 0 or tune_share + test_share >= 1:
+    if not (tune_share > 0 and test_share >= 0 and tune_share + test_share < 1):
         raise CohortError(
             f"expected shares of tune and test that leave some to train, found {tune_share}, {test_share}"
         )
+    if rate_hz is not None and not SLOWEST_RATE_HZ <= rate_hz <= FASTEST_RATE_HZ:
+        raise CohortError(f"--rate: expected {SLOWEST_RATE_HZ:g} to {FASTEST_RATE_HZ:g} Hz, found {rate_hz:g}")
     fixed = None if test_ids is None else _test_ids(Path(test_ids), list(source.load))
     report = BuildReport(notices=list(source.notices))
     with folder_written_whole(out) as folder:
-        with (folder / "signal.f32").open("wb") as file:
+        wanted = tuple(normalised_lead(name) for name in leads or ()) or source.leads
+        with (folder / "unsorted.f32").open("wb") as file:
             rows, leads_kept, rate_kept = _written(
-                file,
-                source,
-                report,
-                fixed or set(),
-                rate_hz or source.rate_hz,
-                tuple(leads or ()) or source.leads,
-                progress,
+                file, source, report, fixed or set(), rate_hz or source.rate_hz, wanted, progress
             )
         if not rows:
             why = f"; the first one: {report.unreadable[0].reason}" if report.unreadable else ""
             raise CohortError(f"{source.name}: expected recordings, found none that can be used{why}")
-        rows = _split(rows, report, fixed, split_seed, tune_share, test_share)
+        rows = _split(rows, report, fixed, split_seed, tune_share, test_share, source.classes)
+        rows = _compacted(folder, rows, len(leads_kept))
         report.kept = len(rows)
         table = io.StringIO()
         writer = csv.DictWriter(table, FIELDS)
@@ -115,7 +119,7 @@ def build_cohort(
             "unit": "mV",
             "split": {"seed": split_seed, "tune_share": tune_share}
             | ({"test_share": test_share} if fixed is None else {"test_ids": Path(str(test_ids)).name}),
-            "data_hash": data_hash(rows, leads_kept, rate_kept),
+            "data_hash": data_hash(rows, source.classes, leads_kept, rate_kept),
             "left_out": asdict(report),
         }
         write_atomically(folder / "cohort.json", json.dumps(card, indent=1, ensure_ascii=False) + "\n")
@@ -132,31 +136,51 @@ def _written(
     progress: Progress | None,
 ) -> tuple[list[Row], tuple[str, ...], float]:
     """Append every usable recording to `file`, test recordings first: of two duplicates, the later one goes."""
-    rows: list[Row] = []
-    first_with: dict[str, str] = {}
+    rows: dict[str, Row] = {}
+    first_with: dict[str, tuple[str, tuple[str, ...]]] = {}
     start = 0
     order = sorted(source.load, key=lambda record: record not in fixed)
     for done, record in enumerate(order, start=1):
         try:
             recording = source.load[record]()
-            label = _single_label(recording, record, source, report)
-            if label is not None:
-                leads, rate_hz = leads or recording.leads, rate_hz or recording.rate_hz
-                chosen = selected_leads(recording, leads)
-                content = hashlib.sha256(f"{chosen.rate_hz:g}".encode() + chosen.signal.tobytes()).hexdigest()
-                if content in first_with:
-                    report.duplicates.append((record, first_with[content]))
-                else:
-                    first_with[content] = record
-                    signal = resampled(without_gaps(chosen), chosen.rate_hz, rate_hz)
-                    file.write(np.ascontiguousarray(signal, dtype="<f4").tobytes())
-                    rows.append(Row(record, label, recording.patient or "", "", start, signal.shape[1], content))
-                    start += signal.size
+            leads, rate_hz = leads or recording.leads, rate_hz or recording.rate_hz
+            chosen = selected_leads(recording, leads)
+            content = hashlib.sha256(f"{chosen.rate_hz:g}".encode() + chosen.signal.tobytes()).hexdigest()
+            first, labels = first_with.setdefault(content, (record, recording.labels))
+            if first != record and labels != recording.labels and first not in fixed:
+                report.conflicts.append((record, first))
+                rows.pop(first, None)
+            elif first != record:
+                report.duplicates.append((record, first))
+            elif (label := _single_label(recording, record, source, report)) is not None:
+                signal = resampled(without_gaps(chosen), chosen.rate_hz, rate_hz)
+                samples = np.ascontiguousarray(signal, dtype="<f4").tobytes()
+                file.write(samples)
+                kept_hash = hashlib.sha256(samples).hexdigest()
+                rows[record] = Row(record, label, recording.patient or "", "", start, signal.shape[1], kept_hash)
+                start += signal.size
         except (RecordingError, FittingError) as error:
             report.unreadable.append(Unreadable(record, str(error)))
         if progress:
             progress(done, len(order))
-    return rows, leads or (), rate_hz or 0.0
+    return list(rows.values()), leads or (), rate_hz or 0.0
+
+
+def _compacted(folder: Path, rows: list[Row], n_leads: int) -> list[Row]:
+    """Turn `unsorted.f32` into `signal.f32`, which holds the kept recordings and nothing else."""
+    written = (folder / "unsorted.f32").stat().st_size // 4
+    if sum(row.n_samples for row in rows) * n_leads == written:
+        (folder / "unsorted.f32").rename(folder / "signal.f32")
+        return rows
+    moved, start = [], 0
+    with (folder / "unsorted.f32").open("rb") as source, (folder / "signal.f32").open("wb") as target:
+        for row in rows:
+            source.seek(4 * row.start)
+            target.write(source.read(4 * row.n_samples * n_leads))
+            moved.append(replace(row, start=start))
+            start += row.n_samples * n_leads
+    (folder / "unsorted.f32").unlink()
+    return moved
 
 
 def _single_label(recording: Recording, record: str, source: Source, report: BuildReport) -> str | None:
@@ -178,6 +202,7 @@ def _split(
     seed: int,
     tune_share: float,
     test_share: float,
+    classes: tuple[str, ...],
 ) -> list[Row]:
     parts = split_parts(
         [row.label for row in rows],
@@ -188,10 +213,13 @@ def _split(
         fixed_test=None if fixed is None else [row.id in fixed for row in rows],
     )
     report.same_patient_as_test = [row.id for row, part in zip(rows, parts, strict=True) if part is None]
-    kept = [Row(**asdict(row) | {"part": part}) for row, part in zip(rows, parts, strict=True) if part is not None]
-    missing = Counter(part for part in ("train", "tune", "test") if part not in {row.part for row in kept})
+    kept = [replace(row, part=part) for row, part in zip(rows, parts, strict=True) if part is not None]
+    missing = [part for part in PARTS if part not in {row.part for row in kept}]
     if missing:
         report.notices.append(f"no recording is left for the part {', '.join(missing)}; the cohort is very small")
+    untrained = [name for name in classes if name not in {row.label for row in kept if row.part == "train"}]
+    if untrained:
+        report.notices.append(f"no recording to train on for the class {', '.join(untrained)}")
     return kept
 
 

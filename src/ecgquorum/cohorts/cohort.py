@@ -29,7 +29,11 @@ FIELDS = ("id", "label", "patient", "part", "start", "n_samples", "sha256")
 
 @dataclass(frozen=True)
 class Row:
-    """One recording's line in `records.csv`; `start` counts float32 values from the file's beginning."""
+    """One recording's line in `records.csv`.
+
+    start:  where its samples begin in the signal file, in float32 values
+    sha256: of its samples there
+    """
 
     id: str
     label: str
@@ -60,7 +64,7 @@ class Cohort:
     @property
     def data_hash(self) -> str:
         """A hash of everything that training on this cohort depends on."""
-        return data_hash(self.rows, self.leads, self.rate_hz)
+        return data_hash(self.rows, self.classes, self.leads, self.rate_hz)
 
     def part(self, name: Part) -> NDArray[np.int64]:
         """Indices of the recordings in a part."""
@@ -90,6 +94,14 @@ class Cohort:
         signals = [spec.scaled(self.signal(int(index))) for index in indices]
         return batch_of(signals, spec.n_window, self.labels[list(indices)].tolist())
 
+    def verify(self) -> None:
+        """Read every sample once and refuse the cohort if one has changed since it was built."""
+        for index, row in enumerate(self.rows):
+            if hashlib.sha256(np.ascontiguousarray(self.signal(index)).tobytes()).hexdigest() != row.sha256:
+                raise CohortError(
+                    f"{self.path}/signal.f32: the samples of {row.id} have changed; build the cohort again"
+                )
+
     def _class_index(self, row: Row) -> int:
         try:
             return self.classes.index(row.label)
@@ -107,9 +119,9 @@ class Cohort:
         return np.memmap(path, dtype=np.float32, mode="r")
 
 
-def data_hash(rows: Sequence[Row], leads: tuple[str, ...], rate_hz: float) -> str:
-    """A hash over ids, labels, parts, contents, leads and rate."""
-    digest = hashlib.sha256(f"{leads} {rate_hz:g}".encode())
+def data_hash(rows: Sequence[Row], classes: tuple[str, ...], leads: tuple[str, ...], rate_hz: float) -> str:
+    """A hash over ids, labels, parts, samples, classes, leads and rate."""
+    digest = hashlib.sha256(json.dumps([classes, leads, rate_hz]).encode())
     for row in rows:
         digest.update(f"{row.id}\0{row.label}\0{row.part}\0{row.sha256}\n".encode())
     return digest.hexdigest()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
 
-from ecgquorum.cohorts.source import Source
+from ecgquorum.cohorts.source import Source, names_by_id
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings import STANDARD_LEADS, Recording
 from ecgquorum.recordings.filetree import FileTree
@@ -52,7 +52,7 @@ def cpsc2018(tree: FileTree) -> Source | None:
                 return _source(_original(tree, rows[1:], name))
     headers = [name for name in tree.sizes if name.endswith(".hea")]
     if headers and any(_has_known_code(tree, name) for name in headers[:5]):
-        return _source({PurePosixPath(name).stem: partial(_load_coded, tree, name) for name in headers})
+        return _source({record: partial(_load_coded, tree, name) for record, name in names_by_id(headers).items()})
     return None
 
 
@@ -61,7 +61,7 @@ def _source(load: dict[str, Callable[[], Recording]]) -> Source:
 
 
 def _original(tree: FileTree, rows: list[list[str]], reference: str) -> dict[str, Callable[[], Recording]]:
-    names = {PurePosixPath(name).stem: name for name in tree.sizes if name.endswith(".mat")}
+    names = names_by_id(name for name in tree.sizes if name.endswith(".mat"))
     load: dict[str, Callable[[], Recording]] = {}
     for row in rows:
         if row and row[0].strip():

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from ecgquorum.atomic import write_atomically
 from ecgquorum.errors import FetchError
@@ -117,21 +118,26 @@ def _continue(url: str, partial: Path) -> None:
         except _NothingLeftError:
             return
         with response, partial.open("ab" if have and response.status == 206 else "wb") as file:
-            try:
-                while chunk := response.read(_CHUNK):
-                    file.write(chunk)
-            except (OSError, http.client.HTTPException):
-                continue
+            while chunk := _received(response):
+                file.write(chunk)
         if not response.length:  # what the server promised and did not send
             return
     raise FetchError(f"{url}: the connection broke {_TRIES} times; the same command goes on where it stopped")
+
+
+def _received(response: Any) -> bytes:
+    """The next bytes; none where the connection breaks."""
+    try:
+        return bytes(response.read(_CHUNK))
+    except (OSError, http.client.HTTPException):
+        return b""
 
 
 class _NothingLeftError(Exception):
     """The server has no bytes after those we have."""
 
 
-def _opened(url: str, start: int = 0):  # type: ignore[no-untyped-def]
+def _opened(url: str, start: int = 0) -> Any:
     request = urllib.request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})  # noqa: S310
     try:
         return urllib.request.urlopen(request, timeout=_PATIENCE_S)  # noqa: S310

@@ -4,7 +4,7 @@
 """
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -33,7 +33,7 @@ def labelled_folder(tree: FileTree) -> Source | None:
         raise CohortError(f"{where}: expected the columns id and label, found {', '.join(columns) or 'none'}")
     load: dict[str, Callable[[], Recording]] = {}
     seen: set[str] = set()
-    for number, row in enumerate(rows, start=2):
+    for number, row in enumerate(_lines(rows, where), start=2):
         name, text = (row[key] or "").strip(), (row["label"] or "").strip()
         if not name or not text:
             raise CohortError(f"{where}, line {number}: expected an id and a label, found {name!r}, {text!r}")
@@ -45,6 +45,16 @@ def labelled_folder(tree: FileTree) -> Source | None:
         load[name] = partial(_load, tree, (base / name).as_posix(), name, labels, patient)
     classes = tuple(sorted(seen))
     return Source(tree.path.name, classes, dict.fromkeys(classes, ""), load)
+
+
+def _lines(rows: "csv.DictReader[str]", where: str) -> Iterator[dict[str, str | None]]:
+    """The table's lines; blank ones are passed over, and a table that cannot be read is refused."""
+    try:
+        for row in rows:
+            if any(value and str(value).strip() for value in row.values()):
+                yield dict(row)
+    except csv.Error as error:
+        raise CohortError(f"{where}: expected a table with commas, found: {error}") from error
 
 
 def _load(tree: FileTree, path: str, name: str, labels: tuple[str, ...], patient: str | None) -> Recording:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from ecgquorum.cohorts.source import Source
+from ecgquorum.cohorts.source import Source, names_by_id
 from ecgquorum.errors import CohortError
 from ecgquorum.recordings import UNNAMED_LEAD, Recording
 from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
@@ -46,9 +46,9 @@ def physionet2017(tree: FileTree) -> Source | None:
         for place in places:
             for name in place.sizes:
                 if PurePosixPath(name).name == wanted:
-                    labels = _labels(place.read(name))
+                    labels = _labels(place.read(name), place.where(name))
                     if labels is not None:
-                        return _source(tree, labels, f"{place.where(name)}", wanted)
+                        return _source(tree, labels, place.where(name), wanted)
     return None
 
 
@@ -66,16 +66,23 @@ class _Beside:
         return (self.path / name).read_bytes()
 
 
-def _labels(content: bytes) -> dict[str, str] | None:
-    """id -> label; None when this is no label file of this data set."""
-    rows = [row for row in csv.reader(content.decode(errors="replace").splitlines()) if row]
-    if not rows or any(len(row) != 2 or row[1].strip() not in CLASS_NAMES for row in rows):
+def _labels(content: bytes, where: str) -> dict[str, str] | None:
+    """id -> label; None when this is a label file of something else."""
+    rows = [[cell.strip() for cell in row] for row in csv.reader(content.decode("utf-8-sig", "replace").splitlines())]
+    numbered = [(number, row) for number, row in enumerate(rows, start=1) if any(row)]
+    wrong = [(number, row) for number, row in numbered if len(row) != 2 or row[1] not in CLASS_NAMES]
+    if len(wrong) * 2 >= len(numbered):
         return None
-    return {row[0].strip(): row[1].strip() for row in rows}
+    if wrong:
+        number, row = wrong[0]
+        raise CohortError(
+            f"{where}, line {number}: expected an id and one of {', '.join(CLASS_NAMES)}, found {','.join(row)[:80]!r}"
+        )
+    return {row[0]: row[1] for _, row in numbered}
 
 
 def _source(tree: FileTree, labels: dict[str, str], where: str, label_file: str) -> Source:
-    headers = {PurePosixPath(name).stem: name for name in tree.sizes if name.endswith(".hea")}
+    headers = names_by_id(name for name in tree.sizes if name.endswith(".hea"))
     if not headers:
         raise CohortError(f"{tree.path}: expected recordings (.hea) that {label_file} labels, found none")
     notices = []

@@ -1,7 +1,9 @@
 """What a cohort can be built from, whatever its layout."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from ecgquorum.recordings import Recording
 
@@ -24,3 +26,13 @@ class Source:
     leads: tuple[str, ...] | None = None
     rate_hz: float | None = None
     notices: tuple[str, ...] = ()
+
+
+def names_by_id(names: Iterable[str]) -> dict[str, str]:
+    """id -> file: the id is the file's name without its ending, or its path where two files share a name."""
+    names = list(names)
+    times = Counter(PurePosixPath(name).stem for name in names)
+    return {
+        PurePosixPath(name).stem if times[PurePosixPath(name).stem] == 1 else name.rsplit(".", 1)[0]: name
+        for name in names
+    }

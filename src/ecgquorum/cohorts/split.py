@@ -23,8 +23,9 @@ def split_parts(
     patients:   recordings with the same non-empty name stay together
     fixed_test: the test part, when it is given; recordings of its patients that are not in it get no part (None)
 
-    Classes are dealt out one after another, each patient to the part that lacks most; what a part is short of after
-    one class is made up in the next, so that small classes do not starve the small parts.
+    Classes are dealt out one after another, the first patient of each to train, every other one to the part that
+    lacks most; what a part is short of after one class is made up in the next, so that small classes do not starve the
+    small parts.
     """
     rng = numpy_generator(seed, "split")
     parts: list[Part | None] = [None] * len(labels)
@@ -49,9 +50,10 @@ def split_parts(
         size = sum(len(group) for group in dealt)
         for name, share in shares.items():
             owed[name] += share * size
-        for position in rng.permutation(len(dealt)):
+        for turn, position in enumerate(rng.permutation(len(dealt))):
             group = dealt[int(position)]
-            neediest = max((name for name in PARTS if shares[name] > 0), key=lambda name: owed[name])
+            open_parts = [name for name in PARTS if shares[name] > 0]
+            neediest: Part = "train" if turn == 0 else max(open_parts, key=lambda name: owed[name])
             owed[neediest] -= len(group)
             for index in group:
                 parts[index] = neediest
@@ -60,6 +62,6 @@ def split_parts(
 
 def permutation_test_ids(permutation: np.ndarray, ids: Sequence[str]) -> list[str]:
     """The test ids in the authors' way: of the shuffled list of all recordings, what follows the first nine tenths."""
-    if sorted(permutation.tolist()) != list(range(len(ids))):
+    if permutation.ndim != 1 or sorted(permutation.tolist()) != list(range(len(ids))):
         raise ValueError(f"expected a permutation of {len(ids)} recordings, found {permutation.size} entries")
     return [ids[i] for i in permutation[int(len(ids) * 0.9) :]]

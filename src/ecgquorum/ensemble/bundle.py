@@ -163,16 +163,15 @@ def _versions() -> dict[str, str]:
 
 
 def _git_commit() -> str | None:
-    """The commit of the checkout that this code runs from; None outside of one."""
-    here = Path(__file__).parent
+    """The commit of the checkout that this code runs from, `-dirty` behind it if files differ; None outside of one."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(Path(__file__).parent), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)  # noqa: S603
+        return done.stdout.strip()
+
     try:
-        answer = subprocess.run(  # noqa: S603
-            ["git", "-C", str(here), "log", "-1", "--format=%H", "--", "."],  # noqa: S607
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # or this would be somebody else's checkout
+        return git("describe", "--always", "--abbrev=40", "--dirty", "--exclude=*")
     except (OSError, subprocess.SubprocessError):
         return None
-    return answer.stdout.strip() or None

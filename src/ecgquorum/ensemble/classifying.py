@@ -7,6 +7,7 @@ from typing import Any
 from ecgquorum.ensemble.ensemble import Ensemble
 from ecgquorum.errors import FittingError
 from ecgquorum.recordings import Recording, Unreadable, read_all
+from ecgquorum.recordings.fitting import Signal
 
 _AT_ONCE = 32
 
@@ -19,26 +20,35 @@ def classify_files(
     Yields one plain dictionary a recording, as `Prediction.rows` gives it, with its source and a notice where only a
     part of it was used. One that cannot be read or fitted comes as `Unreadable`, and the rest goes on.
     """
-    waiting: list[Recording] = []
+    pending: list[tuple[Recording, Signal] | Unreadable] = []
+    readable = 0
     for recording in read_all(paths):
         if isinstance(recording, Unreadable):
-            yield recording
-            continue
-        try:
-            ensemble.spec.fit(recording, lead)
-        except FittingError as error:
-            yield Unreadable(recording.source, str(error))
-            continue
-        waiting.append(recording)
-        if len(waiting) == _AT_ONCE:
-            yield from _classified(ensemble, waiting, lead)
-            waiting.clear()
-    yield from _classified(ensemble, waiting, lead)
+            pending.append(recording)
+        else:
+            try:
+                pending.append((recording, ensemble.spec.fit(recording, lead)))
+                readable += 1
+            except FittingError as error:
+                pending.append(Unreadable(recording.source, str(error)))
+        if readable == _AT_ONCE:
+            yield from _answered(ensemble, pending)
+            pending, readable = [], 0
+    yield from _answered(ensemble, pending)
 
 
-def _classified(ensemble: Ensemble, recordings: list[Recording], lead: str | None) -> Iterator[dict[str, Any]]:
-    for recording, row in zip(recordings, ensemble.predict(recordings, lead).rows(), strict=True):
-        window_s = ensemble.spec.window_s
+def _answered(
+    ensemble: Ensemble, pending: list[tuple[Recording, Signal] | Unreadable]
+) -> Iterator[dict[str, Any] | Unreadable]:
+    """What is pending, in its order, every recording replaced by its answer."""
+    fitted = [entry for entry in pending if not isinstance(entry, Unreadable)]
+    prediction = ensemble.predict_fitted([recording.id for recording, _ in fitted], [signal for _, signal in fitted])
+    rows = iter(prediction.rows())
+    for entry in pending:
+        if isinstance(entry, Unreadable):
+            yield entry
+            continue
+        recording, window_s = entry[0], ensemble.spec.window_s
         cut = recording.seconds > window_s + 1 / recording.rate_hz
         notice = f"only the first {window_s:g} s of {recording.seconds:.1f} s were used" if cut else None
-        yield row | {"source": recording.source, "notice": notice}
+        yield next(rows) | {"source": recording.source, "notice": notice}

@@ -1,15 +1,16 @@
 """Several members that answer together."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ecgquorum.cohorts import Batch, batch_of
+from ecgquorum.cohorts import Batch, Cohort, Part, batch_of
 from ecgquorum.ensemble.prediction import Prediction
+from ecgquorum.errors import FittingError
 from ecgquorum.members import Member
 from ecgquorum.recordings import InputSpec, Recording
 from ecgquorum.recordings.fitting import Signal
@@ -57,18 +58,40 @@ class Ensemble(nn.Module):
         if isinstance(recordings, Recording):
             recordings = [recordings]
         ids: list[str] = []
-        waiting: list[Signal] = []
-        answers: list[np.ndarray] = []
-        for recording in recordings:
-            ids.append(recording.id)
-            waiting.append(self.spec.fit(recording, lead))
-            if len(waiting) == _BATCH:
-                answers.append(self.member_probs(batch_of(waiting, self.spec.n_window)))
-                waiting.clear()
-        if waiting:
-            answers.append(self.member_probs(batch_of(waiting, self.spec.n_window)))
+
+        def batches() -> Iterator[Batch]:
+            waiting: list[Signal] = []
+            for recording in recordings:
+                ids.append(recording.id)
+                waiting.append(self.spec.fit(recording, lead))
+                if len(waiting) == _BATCH:
+                    yield batch_of(waiting, self.spec.n_window)
+                    waiting.clear()
+            if waiting:
+                yield batch_of(waiting, self.spec.n_window)
+
+        return self._predicted(ids, batches())
+
+    def predict_part(self, cohort: Cohort, part: Part) -> Prediction:
+        """Classify every recording of a part of a cohort."""
+        indices = cohort.part(part)
+        starts = range(0, len(indices), _BATCH)
+        batches = (cohort.batch(indices[start : start + _BATCH], self.spec) for start in starts)
+        return self._predicted([cohort.rows[i].id for i in indices], batches)
+
+    def predict_fitted(self, ids: Sequence[str], signals: Sequence[Signal]) -> Prediction:
+        """Classify signals that `self.spec.fit` has already fitted."""
+        return self._predicted(ids, iter([batch_of(signals, self.spec.n_window)] if signals else []))
+
+    def _predicted(self, ids: Sequence[str], batches: Iterator[Batch]) -> Prediction:
         empty = np.zeros((0, len(self.members), len(self.classes)))
-        return Prediction(tuple(ids), self.classes, np.concatenate([empty, *answers]), self.information_range)
+        probs = np.concatenate([empty, *(self.member_probs(batch) for batch in batches)])
+        lost = np.flatnonzero(~np.isfinite(probs).all(axis=(1, 2)))
+        if len(lost):
+            raise FittingError(
+                f"{ids[lost[0]]}: expected finite probabilities, found none; its samples are out of range"
+            )
+        return Prediction(tuple(ids), self.classes, probs, self.information_range)
 
     def member_probs(self, batch: Batch) -> np.ndarray:
         """(batch, member, class) float64, in evaluation mode; the mode the ensemble was in is put back."""

@@ -10,9 +10,9 @@ from ecgquorum.errors import CohortError
 from ecgquorum.evaluation import measures
 from ecgquorum.evaluation.measures import Estimate, bootstrapped
 from ecgquorum.evaluation.scorecard import Example, Scorecard
-from ecgquorum.training import predict_part
 
 _EXAMPLE_S = 6.0
+_DOUBTFUL = 2
 
 
 def evaluate(ensemble: Ensemble, cohort: Cohort, part: Part = "test", n_examples: int = 6) -> Scorecard:
@@ -29,7 +29,7 @@ def evaluate(ensemble: Ensemble, cohort: Cohort, part: Part = "test", n_examples
             f"{cohort.path}: expected the model's classes, leads and rate ({', '.join(ensemble.classes)}; "
             f"{', '.join(ensemble.spec.leads)}; {ensemble.spec.rate_hz:g} Hz), found others"
         )
-    prediction = predict_part(ensemble, cohort, part)
+    prediction = ensemble.predict_part(cohort, part)
     truth, answer = cohort.labels[indices], prediction.label_index
     n_records, n_classes = len(indices), len(cohort.classes)
     wrong = truth != answer
@@ -62,16 +62,17 @@ def evaluate(ensemble: Ensemble, cohort: Cohort, part: Part = "test", n_examples
         examples=_examples(cohort, indices, prediction, n_examples),
         model_sha256=str(ensemble.card.get("weights_sha256", "")),
         data_hash=cohort.data_hash,
+        same_cohort=ensemble.card.get("data_hash") == cohort.data_hash,
     )
 
 
 def _examples(cohort: Cohort, indices: np.ndarray, prediction: Prediction, n: int) -> list[Example]:
-    """The surest of each class, then the most uncertain of all: what is easy, and what a person should see."""
+    """The surest of some classes, then the most uncertain of all: what is easy, and what a person should see."""
     order = np.argsort(prediction.uncertainty, kind="stable")
     truth = cohort.labels[indices]
-    surest = [next(int(i) for i in order if truth[i] == label) for label in np.unique(truth)]
+    surest = [next(int(i) for i in order if truth[i] == label) for label in np.unique(truth)][: n - _DOUBTFUL]
     doubtful = [int(i) for i in order[::-1] if i not in surest]
-    chosen = (surest + doubtful)[:n]
+    chosen = surest + doubtful[: n - len(surest)]
     examples = []
     for i in chosen:
         signal = cohort.signal(int(indices[i]))[min(1, len(cohort.leads) - 1)]

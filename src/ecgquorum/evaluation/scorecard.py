@@ -25,7 +25,11 @@ class Example:
 
 @dataclass(frozen=True)
 class Scorecard:
-    """Measures of one ensemble on one part of one cohort."""
+    """Measures of one ensemble on one part of one cohort.
+
+    same_cohort: whether the ensemble was trained on this cohort's train part; of another cohort nothing is known about
+                 which of its recordings were trained on
+    """
 
     name: str
     data: str
@@ -46,6 +50,7 @@ class Scorecard:
     examples: list[Example]
     model_sha256: str
     data_hash: str
+    same_cohort: bool
 
     def save(self, path: str | Path) -> Path:
         """Write the scorecard as JSON."""

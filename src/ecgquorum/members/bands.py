@@ -26,16 +26,16 @@ class BandMask(nn.Module):
         super().__init__()
         for low, high in bands:
             if not 0 <= low < high:
-                raise RecipeError(f"member.bands: expected 0 <= low < high in Hz, found [{low:g}, {high:g}]")
+                raise RecipeError(f"partition.bands: expected 0 <= low < high in Hz, found [{low:g}, {high:g}]")
             if low >= rate_hz / 2:
                 raise RecipeError(
-                    f"member.bands: expected bands below half the sampling rate, {rate_hz / 2:g} Hz, found {low:g}"
+                    f"partition.bands: expected bands below half the sampling rate, {rate_hz / 2:g} Hz, found {low:g}"
                 )
         if not bands:
-            raise RecipeError("member.bands: expected at least one band, found none")
+            raise RecipeError("partition.bands: expected at least one band, found none")
         self.rate_hz = rate_hz
         self.register_buffer("edges_hz", torch.tensor(bands, dtype=torch.float64), persistent=False)
-        self._cached: Tensor | None = None
+        self._cached: tuple[int, Tensor] | None = None
 
     def mask(self, n_samples: int) -> Tensor:
         """(n_samples // 2 + 1,): 1 for the bins of a real Fourier transform that pass, else 0."""
@@ -48,11 +48,10 @@ class BandMask(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(batch, lead, time) -> the same shape."""
         n_samples = x.shape[-1]
-        n_bins = n_samples // 2 + 1
-        if self._cached is None or len(self._cached) != n_bins or self._cached.device != x.device:
+        if self._cached is None or self._cached[0] != n_samples or self._cached[1].device != x.device:
             with torch.inference_mode(False):  # or a mask made while predicting could not serve a gradient later
-                self._cached = self.mask(n_samples)
-        heard: Tensor = torch.fft.irfft(torch.fft.rfft(x) * self._cached.to(x.dtype), n=n_samples)
+                self._cached = (n_samples, self.mask(n_samples))
+        heard: Tensor = torch.fft.irfft(torch.fft.rfft(x) * self._cached[1].to(x.dtype), n=n_samples)
         return heard
 
 
@@ -68,5 +67,7 @@ def bands_from(spec: "str | Bands", rate_hz: float) -> Bands | None:
         return spec
     known = {"all": None, "rings:even": rings(rate_hz, 0), "rings:odd": rings(rate_hz, 1)}
     if spec not in known:
-        raise RecipeError(f"member.bands: expected {', '.join(known)} or a list of [low, high] in Hz, found {spec!r}")
+        raise RecipeError(
+            f"partition.bands: expected {', '.join(known)} or a list of [low, high] in Hz, found {spec!r}"
+        )
     return known[spec]

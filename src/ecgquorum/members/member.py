@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ecgquorum.members.bands import BandMask, Bands
 
@@ -73,8 +74,7 @@ class Member(nn.Module, ABC):
         """`live` at the time resolution of `h`."""
         if live is None or live.shape[-1] == h.shape[-1]:
             return live
-        step = -(-live.shape[-1] // h.shape[-1])
-        return live[..., ::step]
+        return coarser(live, -(-live.shape[-1] // h.shape[-1]))
 
     def pooled(self, h: Tensor, live: Tensor | None) -> Tensor:
         """Mean over time, over the live part where one is known."""
@@ -83,8 +83,13 @@ class Member(nn.Module, ABC):
         return (h * live).sum(dim=2) / live.sum(dim=2)
 
 
+def coarser(live: Tensor, step: int) -> Tensor:
+    """`live` at every `step`-th position: 1 where any of the next `step` samples is live, so that none is lost."""
+    return live if step == 1 else F.max_pool1d(live, step, ceil_mode=True)
+
+
 def live_span(x: Tensor) -> Tensor:
-    """(batch, 1, time) of 0 and 1: from the first to the last sample that is not zero on every lead.
+    """(batch, 1, time) of 0 and 1: from the first to the last sample that is not zero on some lead.
 
     Padding is exactly zero, so this finds the recording inside its window without being told. An all-zero input is
     live throughout.

@@ -56,7 +56,7 @@ class Wave:
 
 @dataclass(frozen=True)
 class Beat:
-    """The shape of one beat: its atrial and its ventricular waves, and how long the one waits for the other."""
+    """The shape of one beat: its atrial and its ventricular waves."""
 
     atrial: tuple[Wave, ...]
     ventricular: tuple[Wave, ...]

@@ -1,5 +1,6 @@
 """Files in a folder or in a zip archive, read the same way."""
 
+import lzma
 import tempfile
 import zipfile
 import zlib
@@ -12,7 +13,7 @@ from typing import IO, final
 
 from ecgquorum.errors import RecordingError
 
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError)
+_DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, EOFError, OSError, ValueError)
 
 
 class FileTree(ABC):
@@ -90,8 +91,8 @@ class ZipArchive(FileTree):
         super().__init__(path)
         try:
             self._archive = zipfile.ZipFile(path)
-        except (OSError, zipfile.BadZipFile) as error:
-            raise RecordingError(f"{path}: expected a zip archive, found: {error}") from error
+        except Exception as error:  # what a damaged directory makes zipfile raise is not documented
+            raise RecordingError(f"{path}: expected a zip archive, found it damaged: {error}") from error
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
@@ -103,7 +104,7 @@ class ZipArchive(FileTree):
     def open(self, name: str) -> IO[bytes]:
         try:
             return self._archive.open(name)
-        except (KeyError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+        except (KeyError, RuntimeError, *_DAMAGED) as error:
             raise RecordingError(f"{self.where(name)}: cannot be taken out of the archive: {error}") from error
 
     @contextmanager

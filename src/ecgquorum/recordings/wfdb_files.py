@@ -33,6 +33,7 @@ _MILLIVOLT = {"mv": 1.0, "v": 1e3, "uv": 1e-3, "nv": 1e-6}
 _HEADER_BYTES = 1 << 20
 _DECODED_BYTES = 2 << 30
 _LONGEST_SKEW_S = 10.0
+_MARGIN = 64  # formats that pack samples may look a little further
 _MISSING_16_BIT = -(1 << 15)
 
 
@@ -59,7 +60,10 @@ def read_wfdb(tree: FileTree, stem: str) -> Recording:
         )
     if _is_plain_16_bit(header):
         ((inner, limit),) = limits.items()
-        signal = _decoded_16_bit(header, tree.first(inner, limit))[voltages]
+        content = tree.first(inner, limit)
+        if len(content) < limit - _MARGIN:
+            raise RecordingError(f"{tree.where(inner)}: expected {limit - _MARGIN} bytes, found {len(content)}")
+        signal = _decoded_16_bit(header, content)[voltages]
     else:
         with tree.on_disk({name: size, **limits}) as folder:
             path = str(folder / PurePosixPath(stem).name)
@@ -168,7 +172,7 @@ def _checked(tree: FileTree, stem: str, header: Any) -> dict[str, int]:
                 f"samples, {bits:g} bits each, after {offset} bytes), found {found}; the file is cut short or the "
                 "header is wrong"
             )
-        limits[inner] = expected + 64
+        limits[inner] = expected + _MARGIN
     if not header.sig_len:
         raise RecordingError(f"{where}: expected samples, found a length of 0")
     decoded = 4 * header.n_sig * header.sig_len * max(header.samps_per_frame)

@@ -1,18 +1,8 @@
-"""Training: what a member sees, the loop, its checkpoints, and the run that makes an ensemble of it."""
+"""Training: strategies and their phases, the loop, checkpoints and the store, and the run that makes an ensemble."""
 
-from ecgquorum.training.loop import Evaluation, Objective, Observer, evaluate_member, train_member
+from ecgquorum.training.loop import Observer
 from ecgquorum.training.progress import training_progress
-from ecgquorum.training.run import information_range, member_identity, predict_part, train_ensemble
+from ecgquorum.training.run import information_range, train_ensemble
+from ecgquorum.training.strategy import planned_units
 
-__all__ = [
-    "Evaluation",
-    "Objective",
-    "Observer",
-    "evaluate_member",
-    "information_range",
-    "member_identity",
-    "predict_part",
-    "train_ensemble",
-    "train_member",
-    "training_progress",
-]
+__all__ = ["Observer", "information_range", "planned_units", "train_ensemble", "training_progress"]

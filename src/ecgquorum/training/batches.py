@@ -25,11 +25,20 @@ def epoch_order(cohort: Cohort, recipe: TrainingRecipe, rng: np.random.Generator
 
 
 def training_batches(
-    cohort: Cohort, spec: InputSpec, recipe: TrainingRecipe, *, seed: int, member: int, epoch: int
-) -> Iterator[Batch]:
-    """The batches of one epoch; a last batch of one recording is left out, as batch norm cannot use it."""
-    order = epoch_order(cohort, recipe, numpy_generator(seed, "member", member, "epoch", epoch, "order"))
-    rng = numpy_generator(seed, "member", member, "epoch", epoch, "augmentation")
+    cohort: Cohort,
+    spec: InputSpec,
+    recipe: TrainingRecipe,
+    *,
+    seed: int,
+    stream: tuple[str | int, ...],
+    epoch: int,
+) -> Iterator[tuple[Batch, np.ndarray]]:
+    """The batches of one epoch, each with the indices of its recordings.
+
+    A last batch of one recording is left out, as batch norm cannot use it.
+    """
+    order = epoch_order(cohort, recipe, numpy_generator(seed, *stream, "epoch", epoch, "order"))
+    rng = numpy_generator(seed, *stream, "epoch", epoch, "augmentation")
     n_window = spec.n_window if recipe.crop_s is None else round(recipe.crop_s * spec.rate_hz)
     for start in range(0, len(order), recipe.batch_size):
         indices = order[start : start + recipe.batch_size]
@@ -38,7 +47,7 @@ def training_batches(
                 _varied(_cropped(spec.scaled(cohort.signal(int(i))), n_window, recipe, rng), recipe, rng)
                 for i in indices
             ]
-            yield batch_of(signals, n_window, cohort.labels[indices].tolist())
+            yield batch_of(signals, n_window, cohort.labels[indices].tolist()), indices
 
 
 def n_batches(cohort: Cohort, recipe: TrainingRecipe) -> int:

@@ -23,7 +23,7 @@ _KEY = "ecgquorum"
 class Checkpoint:
     """Where a member's training stands.
 
-    identity: a hash of everything that determines the member; a checkpoint of another one is refused
+    identity: a hash of everything that determines the training; a checkpoint of another one is refused
     epoch:    how many epochs are done
     best:     the weights with the best score on the tune part, and that score
     """
@@ -34,7 +34,7 @@ class Checkpoint:
     optimiser: dict[str, Tensor]
     best: dict[str, Tensor]
     best_score: tuple[float, float]
-    history: list[dict[str, float]] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
 
     def save(self, path: Path) -> None:
         """Write the checkpoint, whole or not at all."""
@@ -52,8 +52,8 @@ class Checkpoint:
         write_atomically(path, safetensors.torch.save(tensors, {_KEY: json.dumps(facts)}))
 
     @classmethod
-    def load(cls, path: Path) -> "Checkpoint":
-        """Read a checkpoint back."""
+    def load(cls, path: Path, identity: str) -> "Checkpoint":
+        """Read the checkpoint of the training `identity` back."""
         groups: dict[str, dict[str, Tensor]] = {"weights": {}, "optimiser": {}, "best": {}}
         try:
             with safe_open(path, framework="pt") as file:
@@ -61,8 +61,10 @@ class Checkpoint:
                 for key in file.keys():  # noqa: SIM118 (this is no dictionary)
                     group, _, name = key.partition("/")
                     groups[group][name] = file.get_tensor(key)
+            if facts["identity"] != identity:
+                raise ValueError("it belongs to another training")
             return cls(
-                facts["identity"],
+                identity,
                 int(facts["epoch"]),
                 groups["weights"],
                 groups["optimiser"],

@@ -7,30 +7,47 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ecgquorum.recipe import Recipe
+from ecgquorum.training.loop import Row
+from ecgquorum.training.strategy import Unit, phase_plan, planned_units
 
 
 class ProgressBar:
-    """An observer that draws: member, epoch, loss, accuracy on the tune part, time left."""
+    """An observer that draws: which training, epoch, loss, accuracy on the tune part, time left."""
 
     def __init__(self, progress: Progress, task: TaskID, recipe: Recipe) -> None:
-        self._progress, self._task, self._recipe = progress, task, recipe
+        self._progress, self._task = progress, task
+        units = planned_units(recipe, "")
+        self._epochs = sum(phase_plan(recipe, unit.phase).epochs for unit in units)
+        self._done = 0
+        self._now = 0
         self._tuned = ""
 
-    def on_batch(self, member: int, epoch: int, batch: int, n_batches: int, loss: float) -> None:
-        """Move the bar."""
-        epochs, members = self._recipe.training.epochs, self._recipe.members
-        done = (member * epochs + epoch - 1) * n_batches + batch
-        text = f"member {member + 1}/{members}  epoch {epoch}/{epochs}  loss {loss:.3f}{self._tuned}"
-        self._progress.update(self._task, completed=done, total=members * epochs * n_batches, description=text)
+    def on_unit(self, unit: Unit, epochs: int, found: bool) -> None:
+        """Say what was found; what begins will be seen."""
+        self._done += self._now
+        self._now = epochs
+        if found:
+            self._progress.console.print(f"{_name(unit)}: found in the store, not trained again", highlight=False)
 
-    def on_epoch(self, member: int, row: dict[str, float]) -> None:
+    def on_batch(self, unit: Unit, epoch: int, batch: int, n_batches: int, loss: float) -> None:
+        """Move the bar."""
+        done = (self._done + epoch - 1) * n_batches + batch
+        text = f"{_name(unit)}  epoch {epoch}/{self._now}  loss {loss:.3f}{self._tuned}"
+        self._progress.update(self._task, completed=done, total=self._epochs * n_batches, description=text)
+
+    def on_epoch(self, unit: Unit, row: Row) -> None:
         """Print a line that stays."""
         self._tuned = f"  tune {row['tune_accuracy']:.3f}"
         self._progress.console.print(
-            f"member {member + 1}  epoch {int(row['epoch']):3d}  loss {row['loss']:.4f}  "
-            f"tune loss {row['tune_loss']:.4f}  tune accuracy {row['tune_accuracy']:.4f}  {row['seconds']:.1f} s",
+            f"{_name(unit)}  epoch {row['epoch']:3d}  loss {row['loss']:.4f}  tune loss {row['tune_loss']:.4f}  "
+            f"tune accuracy {row['tune_accuracy']:.4f}  {row['seconds']:.1f} s",
             highlight=False,
         )
+
+
+def _name(unit: Unit) -> str:
+    who = f"member {unit.members[0] + 1}" if len(unit.members) == 1 else "all members"
+    return who if unit.phase == "base" else f"{who} ({unit.phase})"
 
 
 @contextmanager

@@ -1,33 +1,43 @@
 """The training of an ensemble into a run folder that explains itself.
 
 RUN/recipe.toml           the recipe, every default spelled out
-RUN/members/K/            member K's checkpoint
+RUN/cohort.txt            the hash of the data it is trained on
+RUN/members/              the store of its trainings, unless they are kept elsewhere
 RUN/history.csv           a line an epoch
 RUN/weights.safetensors   the deployed weights, and
 RUN/card.json             what they are: together the bundle that `load_ensemble` reads
 """
 
 import csv
-import hashlib
 import io
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from ecgquorum.atomic import write_atomically
-from ecgquorum.cohorts import Cohort
+from ecgquorum.cohorts import PARTS, Cohort
 from ecgquorum.ensemble import Ensemble, Prediction, load_ensemble, save_bundle
 from ecgquorum.ensemble.bundle import CARD
+from ecgquorum.ensemble.diversity import diversity_report
 from ecgquorum.errors import TrainingError
 from ecgquorum.members import Member, build_member
 from ecgquorum.recipe import Recipe
 from ecgquorum.recordings import InputSpec
-from ecgquorum.training.loop import Observer, Silent, train_member
+from ecgquorum.training.batches import n_batches
+from ecgquorum.training.checkpoint import Checkpoint
+from ecgquorum.training.loop import Observer, Row, Silent, train_unit
+from ecgquorum.training.phases import AdversarialPhase, BasePhase, Decorrelation, DvergePhase, Phase, Setting
+from ecgquorum.training.store import MemberStore, extracted_features
+from ecgquorum.training.strategy import PhaseName, Unit, phase_plan, planned_units
 
-_PREDICTION_BATCH = 64
+_PHASES: dict[PhaseName, type[BasePhase] | type[AdversarialPhase] | type[DvergePhase]] = {
+    "base": BasePhase,
+    "adv": AdversarialPhase,
+    "dverge": DvergePhase,
+}
 
 
 def train_ensemble(
@@ -38,47 +48,102 @@ def train_ensemble(
     resume: bool = False,
     device: str = "auto",
     observer: Observer | None = None,
+    store: str | Path | None = None,
 ) -> Ensemble:
-    """Train the recipe's members one after another on the cohort's train part and store them as a bundle in `out`.
+    """Train the recipe's ensemble by its strategy on the cohort's train part and store it as a bundle in `out`.
 
     Interrupted at any moment, the same call with `resume` goes on after the last finished epoch and ends with the
     same bits as if nothing had happened.
+
+    store: where trainings are kept and looked for; runs that share one train what they have in common once
     """
     out = Path(out)
-    _check_out(out, recipe, resume)
+    _check_out(out, recipe, cohort, resume)
     if resume and (out / CARD).is_file():
-        finished = load_ensemble(out)
-        if finished.card.get("data_hash") != cohort.data_hash:
-            raise TrainingError(f"{out}: expected a run on this cohort, found a finished one on another")
-        return finished
+        return load_ensemble(out)
+    run = _Run(recipe, cohort, MemberStore(store or out / "members"), chosen_device(device), observer or Silent(), out)
+    run.check()
+    cohort.verify()
     write_atomically(out / "recipe.toml", recipe.toml())
-    observer = observer or Silent()
-    where = chosen_device(device)
-    spec = InputSpec(cohort.leads, cohort.rate_hz, recipe.input.scaling, recipe.input.window_s)
-    members: list[Member] = []
-    history: list[dict[str, float]] = []
-    for index in range(recipe.members):
-        member = build_member(
-            recipe, index, n_leads=len(cohort.leads), n_classes=len(cohort.classes), rate_hz=cohort.rate_hz
+    write_atomically(out / "cohort.txt", cohort.data_hash + "\n")
+    ensemble = Ensemble(run.trained_members(), cohort.classes, run.spec).to(run.device)
+    ensemble.information_range = information_range(ensemble.predict_part(cohort, "train"))
+    save_bundle(
+        ensemble,
+        recipe,
+        out,
+        _facts(ensemble, cohort) | {"device": str(run.device), "threads": torch.get_num_threads()},
+    )
+    return load_ensemble(out, run.device)
+
+
+class _Run:
+    """A strategy's trainings, done or found one after another."""
+
+    def __init__(
+        self, recipe: Recipe, cohort: Cohort, store: MemberStore, device: torch.device, observer: Observer, out: Path
+    ) -> None:
+        self.recipe, self.cohort, self.store, self.device = recipe, cohort, store, device
+        self.spec = InputSpec(cohort.leads, cohort.rate_hz, recipe.input.scaling, recipe.input.window_s)
+        self._observer, self._history_path = observer, out / "history.csv"
+        self._history: list[Row] = []
+        self._trained: dict[str, list[Member]] = {}
+
+    def check(self) -> None:
+        """Refuse what cannot be trained before anything is written."""
+        if n_batches(self.cohort, self.recipe.training) == 0 or len(self.cohort.part("tune")) == 0:
+            raise TrainingError(f"{self.cohort.path}: expected recordings to train and to tune on, found too few")
+        for index in range(self.recipe.members):
+            self._fresh(index)
+
+    def trained_members(self) -> list[Member]:
+        """Every member as its last training left it."""
+        latest: dict[int, Member] = {}
+        for unit in planned_units(self.recipe, self.cohort.data_hash):
+            members = self._trained_unit(unit)
+            latest |= dict(zip(unit.members, members, strict=True))
+            self._trained[unit.identity] = members
+        return [latest[index] for index in range(self.recipe.members)]
+
+    def _trained_unit(self, unit: Unit) -> list[Member]:
+        """The unit's members with their deployed weights, from the store or trained now."""
+        plan, path = phase_plan(self.recipe, unit.phase), self.store.checkpoint_path(unit.identity)
+        members = [self._fresh(index) for index in unit.members]
+        if path.is_file() and (state := Checkpoint.load(path, unit.identity)).epoch >= plan.epochs:
+            self._observer.on_unit(unit, plan.epochs, found=True)
+            torch.nn.ModuleList(members).load_state_dict(state.best)
+        else:
+            self._observer.on_unit(unit, plan.epochs, found=False)
+            state = train_unit(self._phase(unit, members), unit, path, self._observer, self._record)
+        self._record(state.history)
+        self._history += state.history
+        return [member.to(self.device) for member in members]
+
+    def _phase(self, unit: Unit, members: list[Member]) -> Phase:
+        for member, index, before in zip(members, unit.members, unit.continues, strict=False):
+            beginning = self._trained[before]
+            member.load_state_dict(beginning[index if len(beginning) > 1 else 0].state_dict())
+        stream = ("member", unit.members[0]) if unit.phase == "base" else (unit.phase, *unit.members)
+        setting = Setting(self.cohort, self.spec, self.recipe, phase_plan(self.recipe, unit.phase), self.device, stream)
+        terms = [
+            Decorrelation(
+                self.recipe.decorrelation,
+                [self.store.features(i, self._trained[i][0], self.cohort, self.spec) for i in identities],
+                self.cohort,
+            )
+            for identities in unit.against
+        ]
+        return _PHASES[unit.phase](members, setting, terms)
+
+    def _fresh(self, index: int) -> Member:
+        cohort = self.cohort
+        return build_member(
+            self.recipe, index, n_leads=len(cohort.leads), n_classes=len(cohort.classes), rate_hz=cohort.rate_hz
         )
-        state = train_member(
-            member,
-            cohort,
-            spec,
-            recipe,
-            index,
-            out / "members" / str(index) / "checkpoint.safetensors",
-            identity=member_identity(recipe, cohort, index),
-            device=where,
-            observer=_Recorder(out / "history.csv", history, observer),
-        )
-        members.append(member)
-        history = [*history, *state.history]
-    write_atomically(out / "history.csv", history_csv(history))
-    ensemble = Ensemble(members, cohort.classes, spec).to(where)
-    ensemble.information_range = information_range(predict_part(ensemble, cohort, "train"))
-    save_bundle(ensemble, recipe, out, _facts(ensemble, cohort))
-    return load_ensemble(out, where)
+
+    def _record(self, rows: list[Row]) -> None:
+        """Keep `history.csv` up to date while a unit trains; `rows` are all of the unit's so far."""
+        write_atomically(self._history_path, history_csv([*self._history, *rows]))
 
 
 def chosen_device(name: str) -> torch.device:
@@ -89,27 +154,11 @@ def chosen_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError as error:
         raise TrainingError(f"--device: expected auto, cpu or cuda, found {name!r}") from error
+    if device.type not in ("cpu", "cuda"):
+        raise TrainingError(f"--device: expected auto, cpu or cuda, found {name!r}")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise TrainingError("--device: expected a CUDA device, found none; use cpu or auto")
     return device
-
-
-def member_identity(recipe: Recipe, cohort: Cohort, index: int) -> str:
-    """A hash of everything that determines a member: not the recipe's name, nor how many others there are."""
-    fields: dict[str, Any] = recipe.model_dump(exclude={"name", "members"})
-    fields["member"]["bands"] = recipe.bands_of(index)
-    text = repr((sorted(fields.items()), cohort.data_hash, index))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def predict_part(ensemble: Ensemble, cohort: Cohort, part: Any) -> Prediction:
-    """The ensemble's prediction for every recording of a part of the cohort."""
-    indices = cohort.part(part)
-    starts = range(0, len(indices), _PREDICTION_BATCH)
-    probs = [ensemble.member_probs(cohort.batch(indices[s : s + _PREDICTION_BATCH], ensemble.spec)) for s in starts]
-    empty = np.zeros((0, len(ensemble.members), len(ensemble.classes)))
-    ids = tuple(cohort.rows[i].id for i in indices)
-    return Prediction(ids, ensemble.classes, np.concatenate([empty, *probs]), ensemble.information_range)
 
 
 def information_range(prediction: Prediction) -> tuple[float, float]:
@@ -119,34 +168,21 @@ def information_range(prediction: Prediction) -> tuple[float, float]:
     return (low, high) if high - low > 1e-9 else (low, low + math.log(2))
 
 
-def history_csv(history: list[dict[str, float]]) -> str:
+def history_csv(history: Sequence[Row]) -> str:
     """One line an epoch."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(history[0]) if history else ["member", "epoch"])
+    writer = csv.DictWriter(text, list(history[0]) if history else ["phase", "member", "epoch"])
     writer.writeheader()
     writer.writerows(
-        {key: value if isinstance(value, int) else f"{value:.6g}" for key, value in row.items()} for row in history
+        {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()} for row in history
     )
     return text.getvalue()
 
 
-class _Recorder:
-    """Keeps `history.csv` up to date while a member trains, and passes everything on."""
-
-    def __init__(self, path: Path, earlier: list[dict[str, float]], observer: Observer) -> None:
-        self._path, self._rows, self._observer = path, list(earlier), observer
-
-    def on_batch(self, member: int, epoch: int, batch: int, n_batches: int, loss: float) -> None:
-        self._observer.on_batch(member, epoch, batch, n_batches, loss)
-
-    def on_epoch(self, member: int, row: dict[str, float]) -> None:
-        self._rows.append(row)
-        write_atomically(self._path, history_csv(self._rows))
-        self._observer.on_epoch(member, row)
-
-
-def _check_out(out: Path, recipe: Recipe, resume: bool) -> None:
+def _check_out(out: Path, recipe: Recipe, cohort: Cohort, resume: bool) -> None:
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        if resume:
+            raise TrainingError(f"{out}: expected a run to go on with, found none; leave out --resume to begin one")
         return
     if not out.is_dir() or not (out / "recipe.toml").is_file():
         raise TrainingError(f"{out}: expected a new folder or a run to go on with, found something else")
@@ -154,18 +190,25 @@ def _check_out(out: Path, recipe: Recipe, resume: bool) -> None:
         raise TrainingError(f"{out}: a run is already there; go on with it by --resume, or choose another --out")
     if (out / "recipe.toml").read_text() != recipe.toml():
         raise TrainingError(f"{out}: expected the recipe it was begun with, found another; choose another --out")
+    begun = out / "cohort.txt"
+    if begun.is_file() and begun.read_text().strip() != cohort.data_hash:
+        raise TrainingError(f"{out}: expected the cohort it was begun with, found another; choose another --out")
 
 
 def _facts(ensemble: Ensemble, cohort: Cohort) -> dict[str, Any]:
-    """What the card says about the data and about how training went."""
-    prediction = predict_part(ensemble, cohort, "tune")
-    labels = cohort.labels[cohort.part("tune")]
-    by_member = prediction.member_probs.argmax(axis=2) == labels[:, None]
+    """What the card says about the data, how training went and how different the members are."""
+    tune = cohort.part("tune")
+    prediction = ensemble.predict_part(cohort, "tune")
+    labels = cohort.labels[tune]
+    answers = prediction.member_probs.argmax(axis=2)
+    members = [member for member in ensemble.members if isinstance(member, Member)]
+    features = [extracted_features(member, cohort, tune, ensemble.spec).double().numpy() for member in members]
     return {
         "class_names": cohort.class_names,
         "data": cohort.card["source"],
         "data_hash": cohort.data_hash,
-        "n_recordings": {part: len(cohort.part(part)) for part in ("train", "tune", "test")},
+        "n_recordings": {part: len(cohort.part(part)) for part in PARTS},
         "tune_accuracy": float((prediction.label_index == labels).mean()),
-        "member_tune_accuracy": by_member.mean(axis=0).tolist(),
+        "member_tune_accuracy": (answers == labels[:, None]).mean(axis=0).tolist(),
+        "diversity": diversity_report(features, labels, answers),
     }

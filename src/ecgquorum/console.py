@@ -1,0 +1,106 @@
+"""What the command line prints, and how."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from ecgquorum.cohorts import BuildReport, Cohort
+    from ecgquorum.cohorts.build import Progress as Report
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+_EXAMPLES_SHOWN = 5
+
+
+def print_answer(answer: dict[str, Any], names: dict[str, str]) -> None:
+    label = answer["label"]
+    name = f" ({names[label]})" if names.get(label) else ""
+    out.print(
+        f"{answer['id']}  {label}{name}  probability {answer['probabilities'][label]:.3f}  "
+        f"uncertainty {answer['uncertainty']:.3f}  mutual information {answer['mutual_information']:.4f} nat",
+        style="bold",
+        markup=False,
+    )
+    rows = [("", *answer["probabilities"])]
+    everyone = [("ensemble", answer["probabilities"])]
+    everyone += [(f"member {i}", probs) for i, probs in enumerate(answer["member_probabilities"], start=1)]
+    rows += [(f"  {title}", *(f"{value:.3f}" for value in probs.values())) for title, probs in everyone]
+    print_table(rows)
+    if answer["notice"]:
+        err.print(f"{answer['id']}: {answer['notice']}", style="yellow", markup=False)
+
+
+def print_report(report: "BuildReport") -> None:
+    for notice in report.notices:
+        err.print(f"note: {notice}", style="yellow", markup=False)
+    for entry in report.unreadable:
+        err.print(f"left out: {entry.reason}", style="yellow", markup=False)
+    counted = (
+        (len(report.duplicates), "exact duplicates", [a for a, _ in report.duplicates]),
+        (
+            len(report.conflicts),
+            "exact duplicates with other labels, and their twins",
+            [a for a, _ in report.conflicts],
+        ),
+        (len(report.multi_label), "recordings with more than one label", report.multi_label),
+        (len(report.unknown_label), "recordings without a known label", report.unknown_label),
+        (
+            len(report.same_patient_as_test),
+            "recordings of patients in the test part",
+            report.same_patient_as_test,
+        ),
+        (
+            len(report.unreadable),
+            "recordings that cannot be used",
+            [entry.source for entry in report.unreadable],
+        ),
+    )
+    for count, what, ids in counted:
+        if count:
+            shown = ", ".join(ids[:_EXAMPLES_SHOWN]) + (", ..." if count > _EXAMPLES_SHOWN else "")
+            out.print(f"left out {count} {what}: {shown}", markup=False)
+
+
+def print_cohort(cohort: "Cohort") -> None:
+    from ecgquorum.cohorts import PARTS
+
+    lengths = sorted(row.n_samples / cohort.rate_hz for row in cohort.rows)
+    patients = {row.patient for row in cohort.rows if row.patient}
+    out.print(f"{cohort.path}: {len(cohort)} recordings from {cohort.card['source']}", markup=False)
+    out.print(
+        f"{cohort.rate_hz:g} Hz, {cohort.card.get('unit', 'mV')}, leads {', '.join(cohort.leads)}, "
+        f"{lengths[0]:.1f} to {lengths[-1]:.1f} s (median {median(lengths):.1f})"
+        + (f", {len(patients)} patients" if patients else ""),
+        markup=False,
+    )
+    parts = {part: cohort.labels[cohort.part(part)] for part in PARTS}
+    rows = [("class", *PARTS, "all")]
+    for index, name in enumerate(cohort.classes):
+        counts = [int((labels == index).sum()) for labels in parts.values()]
+        rows.append((name, *map(str, counts), str(sum(counts))))
+    rows.append(("all", *(str(len(labels)) for labels in parts.values()), str(len(cohort))))
+    print_table(rows, ["", *(cohort.class_names.get(name, "") for name in cohort.classes), ""])
+    out.print(f"data hash {cohort.data_hash}")
+
+
+def print_table(rows: Sequence[tuple[str, ...]], notes: Sequence[str] = ()) -> None:
+    """Columns as wide as what is in them, however narrow the terminal: the first one left-aligned, the others right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, (title, *cells) in enumerate(rows):
+        right = "  ".join(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+        note = notes[number] if number < len(notes) else ""
+        out.print(f"{title.ljust(widths[0])}  {right}  {note}".rstrip(), markup=False)
+
+
+@contextmanager
+def counting(what: str) -> Iterator["Report"]:
+    """One bar that counts."""
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("left"), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

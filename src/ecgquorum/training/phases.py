@@ -1,0 +1,268 @@
+"""The phases of a strategy: what is trained together, on what loss, and how it is judged."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ecgquorum.attacks import PGD, frozen, sign_steps
+from ecgquorum.cohorts import Batch, Cohort
+from ecgquorum.members import Member
+from ecgquorum.randomness import torch_generator
+from ecgquorum.recipe import DecorrelationRecipe, DvergeRecipe, Recipe, TrainingRecipe
+from ecgquorum.recordings import InputSpec
+from ecgquorum.training.batches import training_batches
+from ecgquorum.training.decorrelation import decorrelation_loss
+
+_EVALUATION_BATCH = 64
+_STEP = 0.1
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How members do on the tune part."""
+
+    loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What every phase works with; `stream` names its random generators."""
+
+    cohort: Cohort
+    spec: InputSpec
+    recipe: Recipe
+    plan: TrainingRecipe
+    device: torch.device
+    stream: tuple[str | int, ...]
+
+    def generator(self, *names: str | int) -> torch.Generator:
+        """A generator of this phase."""
+        return torch_generator(self.recipe.seed, *self.stream, *names)
+
+    def batches(self, epoch: int, *names: str | int) -> Iterator[tuple[Batch, np.ndarray]]:
+        """The batches of an epoch with the indices of their recordings."""
+        stream = (*self.stream, *names)
+        return training_batches(self.cohort, self.spec, self.plan, seed=self.recipe.seed, stream=stream, epoch=epoch)
+
+    def tune_batches(self) -> Iterator[Batch]:
+        """The tune part in whole windows."""
+        indices = self.cohort.part("tune")
+        for start in range(0, len(indices), _EVALUATION_BATCH):
+            yield self.cohort.batch(indices[start : start + _EVALUATION_BATCH], self.spec).to(self.device)
+
+
+class Decorrelation:
+    """The decorrelation term of one member, with a clock and a count of the batches that were too small for it.
+
+    stored: each earlier member's features, one row a recording of the train part
+    """
+
+    def __init__(self, recipe: DecorrelationRecipe, stored: list[Tensor], cohort: Cohort) -> None:
+        self._recipe, self._stored = recipe, stored
+        self._row_of = np.full(len(cohort), -1)
+        self._row_of[cohort.part("train")] = np.arange(len(cohort.part("train")))
+        self._values: list[float] = []
+        self._seconds, self._skipped = 0.0, 0
+
+    def __call__(self, features: Tensor, indices: np.ndarray, generator: torch.Generator) -> Tensor | float:
+        """lambda · L for this batch; 0 where there is no earlier member, or no fit."""
+        if not self._stored:
+            return 0.0
+        started = time.perf_counter()
+        rows = torch.from_numpy(self._row_of[indices])
+        term = decorrelation_loss(
+            features,
+            [stored[rows].to(features.device) for stored in self._stored],
+            generator,
+            n_projected=self._recipe.projected,
+            projection=self._recipe.projection,
+            whiten=self._recipe.whiten,
+        )
+        if term is None:
+            self._skipped += 1
+        else:
+            self._values.append(term.item())
+        self._seconds += time.perf_counter() - started
+        return 0.0 if term is None else self._recipe.weight * term
+
+    def taken(self) -> dict[str, float]:
+        """The epoch's mean of the term, the time it took and the batches it skipped; begins anew."""
+        row = {
+            "decorrelation": float(np.mean(self._values)) if self._values else 0.0,
+            "decorrelation_seconds": self._seconds,
+            "decorrelation_skipped": self._skipped,
+        }
+        self._values, self._seconds, self._skipped = [], 0.0, 0
+        return row
+
+
+class Phase(ABC):
+    """Members in training, their loss and their judge."""
+
+    def __init__(self, members: list[Member], setting: Setting, decorrelations: list[Decorrelation]) -> None:
+        self.network = nn.ModuleList(members)
+        self.members = members
+        self.setting = setting
+        self._decorrelations = decorrelations
+        self._generator = setting.generator()
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Draw anew what the epoch draws from."""
+        self._generator = self.setting.generator("epoch", epoch, "loss")
+
+    @abstractmethod
+    def loss(self, batch: Batch, indices: np.ndarray) -> Tensor:
+        """What to lower on this batch of these recordings."""
+
+    @abstractmethod
+    def judged(self) -> Evaluation:
+        """How the members do on the tune part, by what this phase trains for."""
+
+    def taken(self) -> dict[str, float]:
+        """What the epoch's history says of the decorrelation term."""
+        rows = [term.taken() for term in self._decorrelations]
+        return {key: float(np.sum([row[key] for row in rows])) for key in rows[0]}
+
+    def _fitted(self, member: int, batch: Batch, indices: np.ndarray) -> Tensor:
+        """Cross-entropy of a member on the batch, and its decorrelation term."""
+        network = self.members[member]
+        features = network.embed(batch.signal)
+        smoothing = self.setting.plan.label_smoothing
+        loss = F.cross_entropy(network.head(features), batch.label, label_smoothing=smoothing)
+        return loss + self._decorrelations[member](features, indices, self._generator)
+
+
+@final
+class BasePhase(Phase):
+    """One member on clean recordings."""
+
+    def loss(self, batch: Batch, indices: np.ndarray) -> Tensor:
+        """Cross-entropy, and the decorrelation term."""
+        return self._fitted(0, batch, indices)
+
+    def judged(self) -> Evaluation:
+        """On the tune part as it is."""
+        return _judged(self.members[0], self.setting.tune_batches())
+
+
+@final
+class AdversarialPhase(Phase):
+    """One member on recordings attacked against itself, as it is at that moment."""
+
+    @property
+    def _attack(self) -> PGD:
+        part = self.setting.recipe.adversarial
+        return PGD(part.epsilon, part.steps)
+
+    def loss(self, batch: Batch, indices: np.ndarray) -> Tensor:
+        """Cross-entropy on the attacked batch, and the decorrelation term of its features."""
+        return self._fitted(0, self._attack(self.members[0], batch), indices)
+
+    def judged(self) -> Evaluation:
+        """On the tune part under the training attack."""
+        attacked = (self._attack(self.members[0], batch) for batch in self.setting.tune_batches())
+        return _judged(self.members[0], attacked)
+
+
+@final
+class DvergePhase(Phase):
+    """All members together, each on what the others can be made to take for something else.
+
+    For a block l drawn for the batch and each member i, a source is changed within epsilon until member i's activation
+    at block l resembles that of an unrelated target; the other members learn to still see the source in it.
+    """
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Draw a second, independent order of the recordings: the sources."""
+        super().begin_epoch(epoch)
+        self._sources = self.setting.batches(epoch, "source")
+
+    def loss(self, batch: Batch, indices: np.ndarray) -> Tensor:  # noqa: ARG002 (the targets need no labels)
+        """The sum over members of their mean cross-entropy on what was distilled from the others."""
+        source, source_indices = next(self._sources)
+        part = self.setting.recipe.dverge
+        source, source_indices = _paired(source.to(self.setting.device), source_indices, batch, part, self._generator)
+        distilled = self._distilled(source, batch, self._generator)
+        terms = []
+        for j in range(len(self.members)):
+            others = [self._fitted(j, distilled[i], source_indices) for i in range(len(self.members)) if i != j]
+            terms.append(torch.stack(others).mean())
+        return torch.stack(terms).sum()
+
+    def judged(self) -> Evaluation:
+        """Members on tune recordings distilled from the others, with the same blocks and targets every time."""
+        generator = self.setting.generator("judge")
+        loss, right, seen = 0.0, 0, 0
+        for source in self.setting.tune_batches():
+            order = torch.randperm(len(source.label), generator=generator)
+            target = Batch(*(part[order.to(part.device)] for part in source))
+            distilled = self._distilled(source, target, generator)
+            for j, member in enumerate(self.members):
+                for i, attacked in enumerate(distilled):
+                    if i != j:
+                        found = _judged(member, [attacked])
+                        loss += found.loss * len(source.label)
+                        right += round(found.accuracy * len(source.label))
+                        seen += len(source.label)
+        return Evaluation(loss / seen, right / seen)
+
+    def _distilled(self, source: Batch, target: Batch, generator: torch.Generator) -> list[Batch]:
+        """The source changed for each member, all at the same block."""
+        block = int(torch.randint(len(self.members[0].blocks), (), generator=generator))
+        part = self.setting.recipe.dverge
+        return [distilled(member, source, target, block, part) for member in self.members]
+
+
+def distilled(member: Member, source: Batch, target: Batch, block: int, part: DvergeRecipe) -> Batch:
+    """The source within epsilon of itself, moved towards the target's activation after the given block's batch norm.
+
+    z = argmin |stage(z, l) - stage(x, l)|^2, by steps along the sign of the gradient
+    """
+    with frozen(member):
+        with torch.no_grad():
+            wanted = member.stage(target.signal, block)
+
+        def likeness(z: Tensor) -> Tensor:
+            return -(member.stage(z, block) - wanted).square().mean(dim=(1, 2)).sum()
+
+        moved = sign_steps(
+            source.signal,
+            source.valid,
+            likeness,
+            epsilon=part.epsilon,
+            step=_STEP * part.epsilon,
+            n_steps=part.steps,
+        )
+    return source._replace(signal=moved)
+
+
+def _paired(
+    source: Batch, indices: np.ndarray, target: Batch, part: DvergeRecipe, generator: torch.Generator
+) -> tuple[Batch, np.ndarray]:
+    """The sources in their own order, or, where it is wanted, each of another class than its target if there is one."""
+    if not part.different_classes:
+        return source, indices
+    differs = (source.label[None] != target.label[:, None]).cpu().double()
+    differs[differs.sum(dim=1) == 0] = 1.0
+    order = torch.multinomial(differs, 1, generator=generator)[:, 0]
+    return Batch(*(part_[order.to(part_.device)] for part_ in source)), indices[order.numpy()]
+
+
+def _judged(member: Member, batches: Iterator[Batch] | list[Batch]) -> Evaluation:
+    """Cross-entropy and accuracy in evaluation mode."""
+    loss, right, seen = 0.0, 0, 0
+    for batch in batches:
+        with frozen(member), torch.inference_mode():
+            logits = member(batch.signal)
+            loss += F.cross_entropy(logits, batch.label, reduction="sum").item()
+            right += int((logits.argmax(dim=1) == batch.label).sum())
+            seen += len(batch.label)
+    return Evaluation(loss / seen, right / seen)

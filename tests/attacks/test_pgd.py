@@ -1,0 +1,80 @@
+"""PGD: inside its bounds, the padding untouched, the model as it was, and doing what it says."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from ecgquorum.attacks import PGD, frozen
+from ecgquorum.cohorts import batch_of
+
+
+@pytest.fixture
+def batch():
+    rng = np.random.default_rng(0)
+    signals = [(rng.normal(size=(1, n)) * 300).astype(np.float32) for n in (1800, 900, 1301, 40)]
+    return batch_of(signals, 1800, [0, 1, 2, 3])
+
+
+def state_of(model):
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_the_model_is_left_as_it_was(tiny_ensemble, batch, training):
+    tiny_ensemble.train(training)
+    tiny_ensemble.members[0].blocks[0].eval()
+    modes = [module.training for module in tiny_ensemble.modules()]
+    next(tiny_ensemble.parameters()).requires_grad_(False)
+    wanted = [p.requires_grad for p in tiny_ensemble.parameters()]
+    before, random_state = state_of(tiny_ensemble), torch.random.get_rng_state()
+    PGD(10.0, 3)(tiny_ensemble, batch)
+    after = tiny_ensemble.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert modes == [module.training for module in tiny_ensemble.modules()]
+    assert wanted == [p.requires_grad for p in tiny_ensemble.parameters()]
+    assert all(p.grad is None for p in tiny_ensemble.parameters())
+    assert torch.equal(random_state, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 10.0, 100.0])
+def test_changes_stay_inside_epsilon_and_off_the_padding(tiny_ensemble, batch, epsilon):
+    attacked = PGD(epsilon)(tiny_ensemble, batch)
+    change = attacked.signal - batch.signal
+    assert change.abs().max() <= epsilon * (1 + 1e-5)
+    assert not attacked.signal[~batch.valid].any()
+    assert change[batch.valid].abs().mean() > 0.1 * epsilon
+    assert torch.equal(attacked.label, batch.label)
+    assert torch.equal(attacked.valid, batch.valid)
+
+
+def test_the_loss_rises_and_more_so_with_epsilon(tiny_ensemble, batch):
+    tiny_ensemble.eval()
+    losses = [
+        F.nll_loss(tiny_ensemble(PGD(epsilon)(tiny_ensemble, batch).signal), batch.label).item()
+        for epsilon in (0.01, 10, 100)
+    ]
+    clean = F.nll_loss(tiny_ensemble(batch.signal), batch.label).item()
+    assert clean <= losses[0] + 1e-4
+    assert losses[0] < losses[1] < losses[2]
+
+
+def test_on_a_linear_classifier_it_reaches_the_corner(batch):
+    weight = torch.randn(4, 1800, generator=torch.Generator().manual_seed(0))
+
+    def linear(x):
+        return x[:, 0] @ weight.T * 1e-4
+
+    label = torch.zeros(4, dtype=torch.long)
+    two = batch._replace(label=label)
+    attacked = PGD(5.0)(lambda x: F.pad(linear(x)[:, :2], (0, 0)), two)
+    expected = 5.0 * (weight[1] - weight[0]).sign() * two.valid[:, 0]
+    torch.testing.assert_close((attacked.signal - two.signal)[:, 0], expected, rtol=1e-4, atol=1e-3)
+
+
+def test_frozen_gives_gradients_even_where_they_were_off(tiny_ensemble, batch):
+    with torch.no_grad():
+        attacked = PGD(10.0, 2)(tiny_ensemble, batch)
+    assert not torch.equal(attacked.signal, batch.signal)
+    with frozen(lambda x: x, tiny_ensemble):
+        assert not tiny_ensemble.training

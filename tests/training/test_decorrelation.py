@@ -1,0 +1,163 @@
+"""The decorrelation loss: closed forms, least squares as oracle, gradients that are there and finite."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LinearRegression
+
+from ecgquorum.training.decorrelation import decorrelation_loss, fewest_records, residual, whitened
+
+PROJECTIONS = ["regressor", "regressor-with-ones", "regressand"]
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def features(seed, n_records=64, n_features=64):
+    return torch.randn(n_records, n_features, dtype=torch.float64, generator=generator(seed))
+
+
+def r2(loss):
+    return 1 - np.exp(-float(loss))
+
+
+def swaps(seed, n_pairs):
+    """Whether each pair's coin says to swap, when nothing but coins and matrices is drawn."""
+    source, coins = generator(seed), []
+    for _ in range(n_pairs):
+        coins.append(bool(torch.rand((), generator=source) < 0.5))
+        torch.randn(64, 32, generator=source, dtype=torch.float64)
+    return coins
+
+
+def test_a_linear_map_of_the_same_features_is_found_out():
+    z = features(0, n_features=32)
+    mapped = z @ torch.randn(32, 32, dtype=torch.float64, generator=generator(1)) + 3
+    for seed in range(4):
+        assert r2(decorrelation_loss(z, [mapped], generator(seed))) > 1 - 1e-3
+
+
+def test_independent_features_have_the_floor_of_their_batch():
+    found = [r2(decorrelation_loss(features(2 * s), [features(2 * s + 1)], generator(s))) for s in range(60)]
+    assert np.mean(found) == pytest.approx(32 / 63, abs=0.01)
+
+
+@pytest.mark.parametrize("n_records", [100, 1000])
+def test_without_projection_it_is_ordinary_least_squares(n_records):
+    a, b = features(0, n_records, 20), features(1, n_records, 20)
+    b = b + a @ torch.randn(20, 20, dtype=torch.float64, generator=generator(5)) * 0.3
+    fit = LinearRegression().fit(a.numpy(), b.numpy())
+    expected = b.numpy() - fit.predict(a.numpy())
+    found = residual(a - a.mean(dim=0), b - b.mean(dim=0)).numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+    # as many projected columns as features: the projector is that of all of them
+    ratios = set()
+    for seed in range(8):
+        ratios.add(round(float(decorrelation_loss(a, [b], generator(seed), n_projected=20)), 5))
+    forward, backward = (
+        float(np.log(((y - y.mean(0)) ** 2).sum()) - np.log(((y - LinearRegression().fit(x, y).predict(x)) ** 2).sum()))
+        for x, y in ((a.numpy(), b.numpy()), (b.numpy(), a.numpy()))
+    )
+    assert sorted(ratios) == pytest.approx(sorted([forward, backward]), abs=1e-4)
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+@pytest.mark.parametrize("projection", PROJECTIONS)
+def test_the_gradient_is_the_right_one(projection, whiten):
+    stored = [features(1, 12, 5), features(2, 12, 5)]
+
+    def loss(z):
+        return decorrelation_loss(z, stored, generator(3), n_projected=3, projection=projection, whiten=whiten)
+
+    assert torch.autograd.gradcheck(loss, features(0, 12, 5).requires_grad_())
+
+
+def test_every_earlier_member_pulls_whatever_the_coins_say():
+    """A swap that leaked from one pair to the next would silence a member; here each alone must move the loss."""
+    seen = set()
+    for seed in range(12):
+        coins = tuple(swaps(seed, 3))
+        seen.add(coins)
+        z = features(0).requires_grad_()
+        others = [features(i).requires_grad_() for i in (1, 2, 3)]
+        loss = decorrelation_loss(z, others, generator(seed))
+        gradients = torch.autograd.grad(loss, [z, *others])
+        assert all(g.abs().max() > 1e-8 for g in gradients), coins
+        # the part of our gradient that each pair gives: replacing one earlier member changes it
+        for i in range(3):
+            replaced = [*others]
+            replaced[i] = features(99)
+            z2 = features(0).requires_grad_()
+            other = torch.autograd.grad(decorrelation_loss(z2, replaced, generator(seed)), z2)[0]
+            assert not torch.allclose(other, gradients[0], atol=1e-8)
+    assert len(seen) > 3
+
+
+def test_both_roles_are_drawn_equally_often():
+    coins = [swaps(seed, 1)[0] for seed in range(400)]
+    assert 0.4 < np.mean(coins) < 0.6
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS)
+@pytest.mark.parametrize("kind", ["zero", "constant", "rank 3", "repeated columns", "huge", "tiny"])
+def test_gradients_stay_finite_for_deficient_features(projection, kind):
+    z = features(0, 80)
+    z = {
+        "zero": torch.zeros_like(z),
+        "constant": torch.ones_like(z) * 7,
+        "rank 3": z[:, :3] @ torch.randn(3, 64, dtype=torch.float64, generator=generator(2)),
+        "repeated columns": z[:, :8].repeat(1, 8),
+        "huge": z * 1e6,
+        "tiny": z * 1e-6,
+    }[kind]
+    for seed in range(6):
+        for whiten in (False, True):
+            ours = z.float().requires_grad_()
+            loss = decorrelation_loss(
+                ours, [z.float(), features(4, 80).float()], generator(seed), projection=projection, whiten=whiten
+            )
+            loss.backward()
+            assert torch.isfinite(loss)
+            assert torch.isfinite(ours.grad).all()
+
+
+def test_small_batches_are_skipped():
+    assert fewest_records(64, 32, "regressor") == 34
+    assert decorrelation_loss(features(0, 33), [features(1, 33)], generator()) is None
+    assert decorrelation_loss(features(0, 34), [features(1, 34)], generator()) is not None
+    assert decorrelation_loss(features(0, 65), [features(1, 65)], generator(), projection="regressand") is None
+
+
+def test_the_same_generator_draws_the_same_and_projections_are_fresh():
+    z, other = features(0), features(1)
+    assert decorrelation_loss(z, [other], generator(1)) == decorrelation_loss(z, [other], generator(1))
+    one = generator(1)
+    assert decorrelation_loss(z, [other], one) != decorrelation_loss(z, [other], one)
+
+
+def test_the_three_readings_differ_but_agree_on_what_is_linear():
+    z = features(0, 200, 16)
+    mapped = z @ torch.randn(16, 16, dtype=torch.float64, generator=generator(1))
+    unrelated = features(7, 200, 16)
+    for projection in PROJECTIONS:
+        options = {"n_projected": 16, "projection": projection}
+        assert r2(decorrelation_loss(z, [mapped], generator(2), **options)) > 0.9
+        assert r2(decorrelation_loss(z, [unrelated], generator(2), **options)) < 0.3
+
+
+def test_whitening_makes_inflating_a_direction_useless():
+    base = features(0, 400, 8)
+    noise = features(1, 400, 8)
+    shared = base + 0.1 * noise
+    inflated = torch.cat([shared[:, :7], 1000 * noise[:, 7:]], dim=1)
+
+    def mean_r2(z, whiten):
+        return np.mean(
+            [r2(decorrelation_loss(z, [base], generator(s), n_projected=8, whiten=whiten)) for s in range(20)]
+        )
+
+    assert mean_r2(inflated, whiten=False) < 0.7 * mean_r2(shared, whiten=False)
+    assert mean_r2(inflated, whiten=True) > 0.75 * mean_r2(shared, whiten=True)
+    covariance = np.cov(whitened(shared).numpy().T, bias=True)
+    assert np.linalg.cond(covariance) < 1.5

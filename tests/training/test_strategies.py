@@ -1,0 +1,344 @@
+"""Strategies: what each trains and shares, that parts add up, and that crafting leaves the crafter alone."""
+
+import csv
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from ecgquorum import load_ensemble, train_ensemble
+from ecgquorum.recipe import PARTS, DvergeRecipe, parse_recipe
+from ecgquorum.training import planned_units
+from ecgquorum.training.phases import AdversarialPhase, BasePhase, Decorrelation, DvergePhase, Setting, distilled
+from ecgquorum.training.store import MemberStore, extracted_features
+
+from ..conftest import TINY_RECIPE
+
+TOY = (
+    TINY_RECIPE.replace("members = 2", "members = 3")
+    .replace("batch_size = 16", "batch_size = 24")
+    .replace('name = "tiny"', 'name = "toy"')
+    + """
+[decorrelation]
+projected = 4
+[adversarial]
+steps = 2
+epochs = 1
+[dverge]
+steps = 2
+epochs = 1
+"""
+)
+PAPER = ["baseline", "dec", "part", "dec+part", "adv", "dverge", "dec+adv"]
+SUMS = ["+".join(parts) for n in (1, 2, 3, 4) for parts in itertools.combinations(PARTS, n)]
+
+
+@pytest.fixture(scope="module")
+def toy():
+    return parse_recipe(TOY)
+
+
+@pytest.fixture(scope="module")
+def runs(toy, tiny_cohort, tmp_path_factory):
+    """Every strategy of the paper and two further sums, trained with one store."""
+    folder = tmp_path_factory.mktemp("strategies")
+    seen = {}
+    for strategy in [*PAPER, "dec+part+adv", "part+dverge"]:
+        watcher = Watcher()
+        options = {"device": "cpu", "observer": watcher, "store": folder / "store"}
+        train_ensemble(toy.with_strategy(strategy), tiny_cohort, folder / strategy, **options)
+        seen[strategy] = (folder / strategy, watcher.units)
+    return seen
+
+
+class Watcher:
+    def __init__(self):
+        self.units = []
+
+    def on_unit(self, unit, epochs, found):
+        self.units.append((unit.phase, unit.label, found))
+
+    def on_batch(self, *arguments):
+        pass
+
+    def on_epoch(self, *arguments):
+        pass
+
+
+def units(toy, strategy):
+    return planned_units(toy.with_strategy(strategy), "data")
+
+
+def identities(toy, strategy, phase="base"):
+    return [unit.identity for unit in units(toy, strategy) if unit.phase == phase]
+
+
+def test_strategies_share_the_members_they_have_in_common(toy):
+    baseline, dec, part, both = (identities(toy, s) for s in ("baseline", "dec", "part", "dec+part"))
+    assert baseline[0] == dec[0] == part[0] == both[0]
+    for index in (1, 2):
+        assert len({ids[index] for ids in (baseline, dec, part, both)}) == 4
+    assert identities(toy, "adv") == baseline
+    assert identities(toy, "dec+adv") == dec
+    assert identities(toy, "dverge") == baseline
+    assert [u.continues for u in units(toy, "adv") if u.phase == "adv"] == [(i,) for i in baseline]
+    assert [u.continues for u in units(toy, "dverge") if u.phase == "dverge"] == [tuple(baseline)]
+    assert [u.continues for u in units(toy, "adv+dverge") if u.phase == "dverge"] == [
+        tuple(identities(toy, "adv", "adv"))
+    ]
+
+
+def test_a_training_is_known_by_all_that_determines_it(toy):
+    reference = identities(toy, "dec+part")
+    same = parse_recipe(TOY.replace('name = "toy"', 'name = "other"').replace("members = 3", "members = 5"))
+    assert identities(same, "dec+part")[:3] == reference
+    assert [u.identity for u in planned_units(toy.with_strategy("dec+part"), "other data")] != reference
+    for old, new, changed in (
+        ("projected = 4", "projected = 5", [False, True, True]),
+        ("projected = 4", "projected = 4\nwhiten = true", [False, True, True]),
+        ("epochs = 2", "epochs = 3", [True, True, True]),
+        ("width = 0.125", "width = 0.25", [True, True, True]),
+        ("steps = 2\nepochs = 1\n[dverge]", "steps = 3\nepochs = 1\n[dverge]", [False, False, False]),
+        (
+            "[decorrelation]",
+            '[partition]\nbands = ["all", "rings:odd", "rings:odd"]\n[decorrelation]',
+            [False, True, True],
+        ),
+    ):
+        assert old in TOY
+        other = identities(parse_recipe(TOY.replace(old, new, 1)), "dec+part")
+        assert [a != b for a, b in zip(reference, other, strict=True)] == changed, new
+    assert identities(toy, "adv", "adv") != identities(
+        parse_recipe(TOY.replace("steps = 2", "steps = 3", 1)), "adv", "adv"
+    )
+
+
+def test_decorrelation_is_against_all_earlier_members(toy):
+    found = units(toy, "dec")
+    assert [unit.against[0] for unit in found] == [(), (found[0].identity,), (found[0].identity, found[1].identity)]
+    assert [u.against for u in units(toy, "dec+adv") if u.phase == "adv"] == [u.against for u in found]
+    assert all(not any(unit.against) for strategy in ("baseline", "part", "adv") for unit in units(toy, strategy))
+
+
+@pytest.mark.parametrize("strategy", SUMS)
+@pytest.mark.parametrize("members", [2, 8])
+def test_every_sum_has_a_plan_in_which_nothing_is_missing(strategy, members):
+    recipe = parse_recipe(TOY.replace("members = 3", f"members = {members}")).with_strategy(strategy)
+    done = set()
+    for unit in planned_units(recipe, "data"):
+        assert set(unit.continues) <= done
+        assert {i for ids in unit.against for i in ids} <= done
+        done.add(unit.identity)
+    assert len(done) == members * (1 + ("adv" in recipe.parts)) + ("dverge" in recipe.parts)
+
+
+def test_all_strategies_train_and_what_is_shared_is_trained_once(runs):
+    trained = {strategy: [unit[:2] for unit in seen if not unit[2]] for strategy, (_, seen) in runs.items()}
+    assert trained["baseline"] == [("base", "0"), ("base", "1"), ("base", "2")]
+    assert trained["dec"] == trained["part"] == trained["dec+part"] == [("base", "1"), ("base", "2")]
+    assert trained["adv"] == [("adv", "0"), ("adv", "1"), ("adv", "2")]
+    assert trained["dec+adv"] == [("adv", "1"), ("adv", "2")]  # its first member has no predecessor: it is that of adv
+    assert trained["dverge"] == trained["part+dverge"] == [("dverge", "all")]
+    assert trained["dec+part+adv"] == [("adv", "1"), ("adv", "2")]
+    for folder, _ in runs.values():
+        ensemble = load_ensemble(folder)
+        assert len(ensemble.members) == 3
+
+
+def test_shared_members_have_the_same_bits(runs):
+    first = {
+        s: load_ensemble(runs[s][0]).members[0].state_dict() for s in ("baseline", "dec", "part", "dec+part", "adv")
+    }
+    for strategy in ("dec", "part", "dec+part"):
+        assert all(torch.equal(first["baseline"][name], first[strategy][name]) for name in first["baseline"])
+    assert not torch.equal(first["baseline"]["head.weight"], first["adv"]["head.weight"])
+
+
+def test_bands_are_part_of_the_loaded_members(runs):
+    bands = [getattr(member.bands, "edges_hz", None) for member in load_ensemble(runs["dec+part"][0]).members]
+    assert bands[0] is None
+    assert bands[1][0].tolist() == [0.0, 15.0] and bands[2][0].tolist() == [15.0, 30.0]
+    assert all(not hasattr(m.bands, "edges_hz") for m in load_ensemble(runs["dec"][0]).members)
+
+
+def test_the_history_keeps_the_time_of_decorrelation_apart(runs):
+    def rows(strategy):
+        with (runs[strategy][0] / "history.csv").open() as file:
+            return list(csv.DictReader(file))
+
+    assert [(r["phase"], r["member"]) for r in rows("dec+adv")] == [
+        *(("base", str(k)) for k in (0, 0, 1, 1, 2, 2)),
+        *(("adv", str(k)) for k in range(3)),
+    ]
+    for row in rows("dec+adv"):
+        decorrelated = row["member"] != "0"
+        assert (float(row["decorrelation_seconds"]) > 0) == decorrelated
+        assert (float(row["decorrelation"]) > 0) == decorrelated
+        assert float(row["decorrelation_seconds"]) < float(row["seconds"])
+    assert all(float(row["decorrelation_seconds"]) == 0 for row in rows("baseline"))
+    assert rows("dverge")[-1]["member"] == "all"
+
+
+def test_the_card_reports_diversity(runs):
+    report = load_ensemble(runs["dec+part"][0]).card["diversity"]
+    assert [pair["members"] for pair in report["pairs"]] == [[0, 1], [0, 2], [1, 2]]
+    assert len(report["member_accuracy"]) == 3
+    assert all(0 <= pair["linear_cka"] <= 1 for pair in report["pairs"])
+
+
+def test_stored_features_are_those_of_the_deployed_checkpoint(runs, toy, tiny_cohort):
+    folder, _ = runs["dec"]
+    store = MemberStore(folder.parent / "store")
+    ensemble = load_ensemble(folder)
+    for identity, member in list(zip(identities_on(toy, "dec", tiny_cohort), ensemble.members, strict=True))[:2]:
+        kept = np.load(store.checkpoint_path(identity).with_name("features.npy"))
+        expected = extracted_features(member, tiny_cohort, tiny_cohort.part("train"), ensemble.spec)
+        np.testing.assert_array_equal(kept, expected.numpy())
+
+
+def identities_on(toy, strategy, cohort):
+    return [unit.identity for unit in planned_units(toy.with_strategy(strategy), cohort.data_hash)]
+
+
+@pytest.fixture
+def setting(toy, tiny_cohort, tiny_ensemble):
+    return Setting(tiny_cohort, tiny_ensemble.spec, toy, toy.training, torch.device("cpu"), ("test",))
+
+
+def none(setting):
+    return Decorrelation(setting.recipe.decorrelation, [], setting.cohort)
+
+
+@pytest.mark.parametrize("phase_type", [BasePhase, AdversarialPhase, DvergePhase])
+def test_judging_and_crafting_leave_statistics_and_modes_alone(phase_type, setting, tiny_ensemble):
+    members = list(tiny_ensemble.members)
+    phase = phase_type(members if phase_type is DvergePhase else members[:1], setting, [none(setting) for _ in members])
+    phase.network.train()
+    before = {name: tensor.clone() for name, tensor in phase.network.state_dict().items()}
+    first, second = phase.judged(), phase.judged()
+    assert first == second
+    assert all(torch.equal(before[name], tensor) for name, tensor in phase.network.state_dict().items())
+    assert all(module.training for module in phase.network.modules())
+
+
+def test_adversarial_training_moves_statistics_only_by_its_own_forward(setting, tiny_ensemble):
+    """One loss moves each batch norm's count by one, however many steps the crafting took."""
+    member = tiny_ensemble.members[0]
+    phase = AdversarialPhase([member], setting, [none(setting)])
+    phase.network.train()
+    phase.begin_epoch(0)
+    batch, indices = next(setting.batches(0))
+    before = member.blocks[0].norm.num_batches_tracked.clone()
+    phase.loss(batch, indices).backward()
+    assert member.blocks[0].norm.num_batches_tracked == before + 1
+    assert all(parameter.grad is not None for parameter in member.parameters())
+
+
+def test_adversarial_training_sees_attacked_recordings(setting, tiny_ensemble):
+    member = tiny_ensemble.members[0]
+    batch, indices = next(setting.batches(0))
+    losses = []
+    for phase_type in (BasePhase, AdversarialPhase):
+        phase = phase_type([member], setting, [none(setting)])
+        phase.network.eval()
+        phase.begin_epoch(0)
+        losses.append(phase.loss(batch, indices).item())
+    assert losses[1] > losses[0]
+
+
+def test_distillation_draws_near_the_target_within_epsilon(setting, tiny_ensemble):
+    member = tiny_ensemble.members[0].train()
+    source, _ = next(setting.batches(0))
+    target, _ = next(setting.batches(1))
+    part = DvergeRecipe(epsilon=200.0, steps=20)
+    before = {name: tensor.clone() for name, tensor in member.state_dict().items()}
+    moved = distilled(member, source, target, 1, part)
+    assert all(torch.equal(before[name], tensor) for name, tensor in member.state_dict().items())
+    assert (moved.signal - source.signal).abs().max() <= 200 * (1 + 1e-5)
+    assert not moved.signal[~source.valid].any()
+    assert torch.equal(moved.label, source.label)
+    member.eval()
+    wanted = member.stage(target.signal, 1)
+    gaps = [(member.stage(batch.signal, 1) - wanted).square().mean() for batch in (source, moved)]
+    assert gaps[1] < 0.9 * gaps[0]
+
+
+def test_dverge_trains_each_member_on_the_others_distillations(setting, tiny_ensemble):
+    members = list(tiny_ensemble.members)
+    phase = DvergePhase(members, setting, [none(setting) for _ in members])
+    phase.network.train()
+    phase.begin_epoch(0)
+    batch, indices = next(setting.batches(0))
+    phase.loss(batch, indices).backward()
+    for member in members:
+        assert all(parameter.grad is not None for parameter in member.parameters())
+
+
+def test_sources_of_other_classes_can_be_forced(setting, tiny_ensemble):
+    from ecgquorum.training.phases import _paired
+
+    (source, indices), (target, _) = next(setting.batches(0)), next(setting.batches(1))
+    generator = torch.Generator().manual_seed(0)
+    same, kept = _paired(source, indices, target, DvergeRecipe(), generator)
+    assert same is source and kept is indices
+    forced, order = _paired(source, indices, target, DvergeRecipe(different_classes=True), generator)
+    assert (forced.label != target.label).all()
+    assert setting.cohort.labels[order].tolist() == forced.label.tolist()
+
+
+def test_small_batches_are_counted_as_skipped(setting):
+    term = Decorrelation(setting.recipe.decorrelation, [torch.randn(48, 16)], setting.cohort)
+    indices = setting.cohort.part("train")[:5]
+    assert term(torch.randn(5, 16), indices, torch.Generator()) == 0.0
+    assert term(torch.randn(20, 16), setting.cohort.part("train")[:20], torch.Generator()) > 0
+    assert term.taken()["decorrelation_skipped"] == 1
+    assert term.taken()["decorrelation_skipped"] == 0
+
+
+def test_a_killed_strategy_resumes_to_the_same_bits(toy, tiny_cohort, tmp_path, runs):
+    """Stopped after each epoch in turn, by an observer that raises, a strategy ends as if nothing had happened."""
+
+    class Stopper(Watcher):
+        def on_epoch(self, *arguments):
+            raise KeyboardInterrupt
+
+    for strategy in ("dec+adv", "part+dverge"):
+        out = tmp_path / strategy
+        for attempt in range(20):
+            try:
+                train_ensemble(
+                    toy.with_strategy(strategy), tiny_cohort, out, device="cpu", observer=Stopper(), resume=attempt > 0
+                )
+                break
+            except KeyboardInterrupt:
+                continue
+        assert attempt > 5
+        assert (out / "weights.safetensors").read_bytes() == (runs[strategy][0] / "weights.safetensors").read_bytes()
+
+
+def test_the_command_line_takes_a_strategy(tmp_path, tiny_cohort):
+    (tmp_path / "r.toml").write_text(TOY)
+    base = [sys.executable, "-m", "ecgquorum.cli", "train", str(tmp_path / "r.toml"), "--cohort", str(tiny_cohort.path)]
+    wrong = subprocess.run(
+        [*base, "--out", str(tmp_path / "x"), "--strategy", "dec+magic"], capture_output=True, text=True, check=False
+    )
+    assert wrong.returncode == 1
+    assert "sum of dec, part, adv, dverge such as dec+part, found 'magic'" in wrong.stderr
+    done = subprocess.run(
+        [*base, "--out", str(tmp_path / "run"), "--strategy", "part", "--store", str(tmp_path / "store")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert load_ensemble(tmp_path / "run").card["recipe"].count('strategy = "part"') == 1
+    again = subprocess.run(
+        [*base, "--out", str(tmp_path / "again"), "--strategy", "dec+part", "--store", str(tmp_path / "store")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "member 1: found in the store, not trained again" in again.stderr
+    assert "found in the store" not in done.stderr
