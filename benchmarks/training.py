@@ -41,9 +41,9 @@ def step_of(recipe: Recipe, cohort: Cohort, batch: Batch) -> Callable[[], None]:
     member.train()
 
     def step() -> None:
-        loss = phase.loss(batch, indices)
         optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        for term in phase.losses(batch, indices):
+            term.backward()
         optimiser.step()
 
     return step

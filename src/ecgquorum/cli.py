@@ -1,6 +1,7 @@
 """The command line: every command is one library call and the printing of what it gives."""
 
 import json
+import shlex
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -119,7 +120,7 @@ def train(
                 loaded, Cohort(cohort), out, resume=resume, device=device, observer=observer, store=store
             )
     except KeyboardInterrupt:
-        err.print(f"stopped; finished epochs are in {out}; go on with: {_resume_command()}", markup=False)
+        err.print(f"stopped; finished epochs are kept; go on with: {_resume_command()}", markup=False)
         raise typer.Exit(INTERRUPTED) from None
     stdout.print(f"accuracy on the tune part: {ensemble.card['tune_accuracy']:.4f}")
     stdout.print(f"bundle: {out}")
@@ -127,7 +128,7 @@ def train(
 
 def _resume_command() -> str:
     arguments = [argument for argument in sys.argv[1:] if argument != "--resume"]
-    return " ".join(["ecgquorum", *arguments, "--resume"])
+    return shlex.join(["ecgquorum", *arguments, "--resume"])
 
 
 @app.command()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ecgquorum.errors import RecipeError
 
@@ -19,6 +19,10 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 Bands = str | tuple[tuple[float, float], ...]
+
+BAND_WORDS = ("all", "rings:even", "rings:odd")
+EPSILON = {"microvolt": 10.0, "unit": 0.025}
+"""The paper's bound of attacks in training, in the units of the input."""
 
 PARTS = ("dec", "part", "adv", "dverge")
 """What a strategy is a sum of."""
@@ -34,6 +38,11 @@ def strategy_parts(strategy: str) -> frozenset[str]:
         found = f"{unknown[0]!r}" if unknown else "one of them twice"
         raise ValueError(f"strategy: expected baseline or a sum of {', '.join(PARTS)} such as dec+part, found {found}")
     return frozenset(parts)
+
+
+def _is_band(pair: Any) -> bool:
+    numbers = isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(edge, int | float) for edge in pair)
+    return numbers and 0 <= pair[0] < pair[1]
 
 
 class _Part(BaseModel):
@@ -110,18 +119,28 @@ class PartitionRecipe(_Part):
            second of ten rings of equal width, the paper's two complementary filters) or a list of [low, high] in Hz
     """
 
-    bands: Annotated[tuple[Bands, ...], Field(min_length=1)] = ("all", "rings:even", "rings:odd")
+    bands: Annotated[tuple[Bands, ...], Field(min_length=1)] = BAND_WORDS
+
+    @field_validator("bands", mode="before")
+    @classmethod
+    def _bands_are_bands(cls, value: Any) -> Any:
+        for entry in value if isinstance(value, tuple) else ():
+            pairs = entry if isinstance(entry, tuple) else ()
+            if entry not in BAND_WORDS and not (pairs and all(_is_band(pair) for pair in pairs)):
+                expected = f"{', '.join(BAND_WORDS)} or a list of [low, high] in Hz with 0 <= low < high"
+                raise ValueError(f"partition.bands: expected {expected}, found {entry!r}")
+        return value
 
 
 class AdversarialRecipe(_Part):
     """The part `adv`: every trained member goes on, on recordings that are attacked as they come.
 
-    epsilon: the attack's bound, in the units of the input
+    epsilon: the attack's bound, in the units of the input; absent: 10 for microvolts, 0.025 for unit scaling
     steps:   of the attack (PGD, each a tenth of epsilon)
     epochs:  the same for every member
     """
 
-    epsilon: Positive = 10.0
+    epsilon: Positive | None = None
     steps: Count = 20
     epochs: Count = 10
     learning_rate: Positive = 1e-3
@@ -130,12 +149,12 @@ class AdversarialRecipe(_Part):
 class DvergeRecipe(_Part):
     """The part `dverge`: trained members go on together, each on what the others can be made to mistake.
 
-    epsilon:           how far a recording may be changed to look like another, in the units of the input
+    epsilon:           how far a recording may be changed to look like another; absent: as for `adv`
     steps:             of that change, each a tenth of epsilon
     different_classes: whether the two must be of different classes
     """
 
-    epsilon: Positive = 10.0
+    epsilon: Positive | None = None
     steps: Count = 10
     epochs: Count = 10
     learning_rate: Positive = 1e-3
@@ -168,6 +187,11 @@ class Recipe(_Part):
         parts = strategy_parts(self.strategy)
         if "dverge" in parts and self.members < 2:
             raise ValueError("strategy: dverge needs at least 2 members, found 1")
+        for name in ("adversarial", "dverge"):  # the bound is written out, so that a stored recipe says it
+            part = getattr(self, name)
+            if part.epsilon is None:
+                epsilon = EPSILON[self.input.scaling]
+                object.__setattr__(self, name, part.model_copy(update={"epsilon": epsilon}))
         return self
 
     @property

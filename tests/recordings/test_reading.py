@@ -30,6 +30,7 @@ def test_the_original_cpsc_struct_is_read(tmp_path):
     [
         ({"val": np.zeros((12, 100))}, "struct ECG"),
         ({"ECG": {"data": np.zeros((3, 100))}}, "12 leads"),
+        ({"ECG": {"data": np.zeros((12, 2, 2))}}, "12 x 2 x 2"),
         ({"ECG": {"other": 1}}, "no field data"),
         ({"ECG": np.zeros(3)}, "no struct"),
         ({"ECG": {"data": "text"}}, "no numbers"),

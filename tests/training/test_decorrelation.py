@@ -95,8 +95,13 @@ def test_every_earlier_member_pulls_whatever_the_coins_say():
 
 
 def test_both_roles_are_drawn_equally_often():
-    coins = [swaps(seed, 1)[0] for seed in range(400)]
-    assert 0.4 < np.mean(coins) < 0.6
+    """With nothing projected away, the loss has one of two values, by who predicts whom."""
+    z, other = features(0, 100, 6), features(1, 100, 6)
+    other[:, :2] = z[:, :2]
+    other[:, 2:] *= 3
+    values = [round(float(decorrelation_loss(z, [other], generator(s), n_projected=6)), 2) for s in range(300)]
+    assert len(set(values)) == 2
+    assert 0.4 < np.mean(np.array(values) == values[0]) < 0.6
 
 
 @pytest.mark.parametrize("projection", PROJECTIONS)

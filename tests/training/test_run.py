@@ -133,7 +133,7 @@ def test_a_start_that_fails_leaves_nothing_behind(tiny_recipe, tiny_cohort, tmp_
     wrong = [
         (tiny_recipe, {"device": "toaster"}),
         (parse_recipe(TINY_RECIPE.replace("repeat = { A = 2 }", "repeat = { B = 2 }")), {}),
-        (parse_recipe(TINY_RECIPE + '[partition]\nbands = ["treble"]').with_strategy("part"), {}),
+        (parse_recipe(TINY_RECIPE + "[partition]\nbands = [[[200, 300]]]").with_strategy("part"), {}),
         (tiny_recipe, {"resume": True}),
     ]
     for recipe, options in wrong:
@@ -179,7 +179,7 @@ def test_the_best_epoch_on_the_tune_part_is_deployed(tiny_run, tiny_cohort):
     ensemble = load_ensemble(tiny_run)
     for member in (0, 1):
         best = max(float(row["tune_accuracy"]) for row in rows if int(row["member"]) == member)
-        assert ensemble.card["member_tune_accuracy"][member] == pytest.approx(best, abs=1e-5)
+        assert ensemble.card["diversity"]["member_accuracy"][member] == pytest.approx(best, abs=1e-5)
 
 
 def test_the_information_range_is_that_of_the_training_set(tiny_run, tiny_cohort):

@@ -1,18 +1,33 @@
 """Strategies: what each trains and shares, that parts add up, and that crafting leaves the crafter alone."""
 
 import csv
+import dataclasses
 import itertools
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
+from torch.nn import functional as F
 
-from ecgquorum import load_ensemble, train_ensemble
-from ecgquorum.recipe import PARTS, DvergeRecipe, parse_recipe
+from ecgquorum import load_ensemble, load_recipe, train_ensemble
+from ecgquorum.attacks import PGD
+from ecgquorum.errors import BundleError, TrainingError
+from ecgquorum.recipe import PARTS, DvergeRecipe, parse_recipe, recipe_names
 from ecgquorum.training import planned_units
-from ecgquorum.training.phases import AdversarialPhase, BasePhase, Decorrelation, DvergePhase, Setting, distilled
+from ecgquorum.training.decorrelation import decorrelation_loss
+from ecgquorum.training.loop import Silent, train_unit
+from ecgquorum.training.phases import (
+    AdversarialPhase,
+    BasePhase,
+    Decorrelation,
+    DvergePhase,
+    Evaluation,
+    Setting,
+    distilled,
+)
 from ecgquorum.training.store import MemberStore, extracted_features
 
 from ..conftest import TINY_RECIPE
@@ -26,10 +41,10 @@ TOY = (
 projected = 4
 [adversarial]
 steps = 2
-epochs = 1
+epochs = 2
 [dverge]
 steps = 2
-epochs = 1
+epochs = 2
 """
 )
 PAPER = ["baseline", "dec", "part", "dec+part", "adv", "dverge", "dec+adv"]
@@ -99,9 +114,9 @@ def test_a_training_is_known_by_all_that_determines_it(toy):
     for old, new, changed in (
         ("projected = 4", "projected = 5", [False, True, True]),
         ("projected = 4", "projected = 4\nwhiten = true", [False, True, True]),
-        ("epochs = 2", "epochs = 3", [True, True, True]),
+        ("epochs = 2\nbatch_size", "epochs = 3\nbatch_size", [True, True, True]),
         ("width = 0.125", "width = 0.25", [True, True, True]),
-        ("steps = 2\nepochs = 1\n[dverge]", "steps = 3\nepochs = 1\n[dverge]", [False, False, False]),
+        ("steps = 2\nepochs = 2\n[dverge]", "steps = 3\nepochs = 2\n[dverge]", [False, False, False]),
         (
             "[decorrelation]",
             '[partition]\nbands = ["all", "rings:odd", "rings:odd"]\n[decorrelation]',
@@ -171,7 +186,7 @@ def test_the_history_keeps_the_time_of_decorrelation_apart(runs):
 
     assert [(r["phase"], r["member"]) for r in rows("dec+adv")] == [
         *(("base", str(k)) for k in (0, 0, 1, 1, 2, 2)),
-        *(("adv", str(k)) for k in range(3)),
+        *(("adv", str(k)) for k in (0, 0, 1, 1, 2, 2)),
     ]
     for row in rows("dec+adv"):
         decorrelated = row["member"] != "0"
@@ -194,9 +209,20 @@ def test_stored_features_are_those_of_the_deployed_checkpoint(runs, toy, tiny_co
     store = MemberStore(folder.parent / "store")
     ensemble = load_ensemble(folder)
     for identity, member in list(zip(identities_on(toy, "dec", tiny_cohort), ensemble.members, strict=True))[:2]:
-        kept = np.load(store.checkpoint_path(identity).with_name("features.npy"))
+        kept = safetensors.torch.load_file(store.checkpoint_path(identity).with_name("features.safetensors"))
         expected = extracted_features(member, tiny_cohort, tiny_cohort.part("train"), ensemble.spec)
-        np.testing.assert_array_equal(kept, expected.numpy())
+        assert torch.equal(kept["features"], expected)
+
+
+def test_features_of_other_weights_or_damaged_ones_are_computed_anew(tiny_ensemble, tiny_cohort, tmp_path):
+    store, (one, other) = MemberStore(tmp_path), tiny_ensemble.members
+    first = store.features("a" * 64, one, tiny_cohort, tiny_ensemble.spec)
+    assert torch.equal(first, store.features("a" * 64, one, tiny_cohort, tiny_ensemble.spec))
+    second = store.features("a" * 64, other, tiny_cohort, tiny_ensemble.spec)
+    assert not torch.equal(first, second)
+    (path,) = tmp_path.rglob("features.safetensors")
+    path.write_bytes(path.read_bytes()[:100])
+    assert torch.equal(second, store.features("a" * 64, other, tiny_cohort, tiny_ensemble.spec))
 
 
 def identities_on(toy, strategy, cohort):
@@ -206,6 +232,11 @@ def identities_on(toy, strategy, cohort):
 @pytest.fixture
 def setting(toy, tiny_cohort, tiny_ensemble):
     return Setting(tiny_cohort, tiny_ensemble.spec, toy, toy.training, torch.device("cpu"), ("test",))
+
+
+def backward(phase, batch, indices):
+    for term in phase.losses(batch, indices):
+        term.backward()
 
 
 def none(setting):
@@ -232,7 +263,7 @@ def test_adversarial_training_moves_statistics_only_by_its_own_forward(setting, 
     phase.begin_epoch(0)
     batch, indices = next(setting.batches(0))
     before = member.blocks[0].norm.num_batches_tracked.clone()
-    phase.loss(batch, indices).backward()
+    backward(phase, batch, indices)
     assert member.blocks[0].norm.num_batches_tracked == before + 1
     assert all(parameter.grad is not None for parameter in member.parameters())
 
@@ -245,7 +276,7 @@ def test_adversarial_training_sees_attacked_recordings(setting, tiny_ensemble):
         phase = phase_type([member], setting, [none(setting)])
         phase.network.eval()
         phase.begin_epoch(0)
-        losses.append(phase.loss(batch, indices).item())
+        losses.append(sum(term.item() for term in phase.losses(batch, indices)))
     assert losses[1] > losses[0]
 
 
@@ -266,15 +297,106 @@ def test_distillation_draws_near_the_target_within_epsilon(setting, tiny_ensembl
     assert gaps[1] < 0.9 * gaps[0]
 
 
-def test_dverge_trains_each_member_on_the_others_distillations(setting, tiny_ensemble):
+def test_dverge_trains_each_member_on_what_was_distilled_from_the_others(setting, tiny_ensemble, monkeypatch):
     members = list(tiny_ensemble.members)
     phase = DvergePhase(members, setting, [none(setting) for _ in members])
     phase.network.train()
+    made, used, drawn = [], [], []
+
+    def remembered(member, source, target, block, part):
+        made.append((members.index(member), distilled(member, source, target, block, part), source, block))
+        return made[-1][1]
+
+    def fitted(j, batch, indices):
+        used.append((j, batch, indices))
+        return fit(j, batch, indices)
+
+    fit = phase._fitted
+    monkeypatch.setattr("ecgquorum.training.phases.distilled", remembered)
+    monkeypatch.setattr(phase, "_fitted", fitted)
     phase.begin_epoch(0)
-    batch, indices = next(setting.batches(0))
-    phase.loss(batch, indices).backward()
+    for batch, indices in setting.batches(0):
+        made.clear()
+        used.clear()
+        backward(phase, batch, indices)
+        by = {id(batch): i for i, batch, _, _ in made}
+        assert [(j, by[id(batch)]) for j, batch, _ in used] == [(0, 1), (1, 0)]
+        assert all(torch.equal(batch.label, made[0][2].label) for _, batch, _ in used)
+        # sources are another draw than targets, and the indices handed on are theirs
+        assert not np.array_equal(used[0][2], indices)
+        assert setting.cohort.labels[used[0][2]].tolist() == used[0][1].label.tolist()
+        assert len({block for *_, block in made}) == 1
+        drawn.append(made[0][3])
     for member in members:
         assert all(parameter.grad is not None for parameter in member.parameters())
+    generator = setting.generator("blocks")
+    made.clear()
+    for _ in range(12):
+        phase._distilled(batch, batch, generator)
+    assert len({block for *_, block in made}) > 2
+
+
+def test_adversarial_members_are_judged_under_the_training_attack(setting, tiny_ensemble):
+    member = tiny_ensemble.members[0]
+    part = setting.recipe.adversarial
+    found = AdversarialPhase([member], setting, [none(setting)]).judged()
+    losses = []
+    for batch in setting.tune_batches():
+        attacked = PGD(part.epsilon, part.steps)(member, batch)
+        losses.append(F.cross_entropy(member.eval()(attacked.signal), attacked.label, reduction="sum").item())
+    assert found.loss == pytest.approx(sum(losses) / len(setting.cohort.part("tune")), rel=1e-4)
+    assert found.loss > BasePhase([member], setting, [none(setting)]).judged().loss
+
+
+def test_dverge_is_judged_on_what_was_distilled_from_the_others(setting, tiny_ensemble):
+    members = list(tiny_ensemble.members)
+    phase = DvergePhase(members, setting, [none(setting) for _ in members])
+    generator, losses = setting.generator("judge"), []
+    (source,) = setting.tune_batches()
+    order = torch.randperm(len(source.label), generator=generator)
+    changed = phase._distilled(source, type(source)(*(part[order] for part in source)), generator)
+    for member, batch in zip(members, changed[::-1], strict=True):
+        losses.append(F.cross_entropy(member.eval()(batch.signal), batch.label).item())
+    assert phase.judged().loss == pytest.approx(np.mean(losses), rel=1e-4)
+    clean = np.mean([F.cross_entropy(m(source.signal), source.label).item() for m in members])
+    assert phase.judged().loss != pytest.approx(clean, rel=1e-6)
+
+
+def test_the_term_is_lambda_times_the_loss_of_the_right_rows(setting):
+    stored = [torch.randn(48, 16), torch.randn(48, 16)]
+    recipe = setting.recipe.decorrelation.model_copy(update={"weight": 0.7})
+    train = setting.cohort.part("train")
+    rows = [40, 3, 17, 22, 8, 30, 1, 12, 44, 9]
+    features = torch.randn(10, 16, requires_grad=True)
+    found = Decorrelation(recipe, stored, setting.cohort)(features, train[rows], torch.Generator().manual_seed(1))
+    expected = 0.7 * decorrelation_loss(
+        features, [z[rows] for z in stored], torch.Generator().manual_seed(1), n_projected=4
+    )
+    torch.testing.assert_close(found, expected)
+    gradients = [torch.autograd.grad(value, features)[0] for value in (found, expected)]
+    torch.testing.assert_close(*gradients)
+
+
+def test_the_best_epoch_is_deployed_not_the_last(setting, tiny_ensemble, tmp_path):
+    member = tiny_ensemble.members[0]
+    scores = iter([Evaluation(1.0, 0.5), Evaluation(0.9, 0.8), Evaluation(0.8, 0.8), Evaluation(0.1, 0.6)])
+    seen = []
+
+    class Scripted(BasePhase.__mro__[1]):
+        def losses(self, batch, indices):
+            yield self._fitted(0, batch, indices)
+
+        def judged(self):
+            seen.append(member.head.weight.detach().clone())
+            return next(scores)
+
+    plan = setting.plan.model_copy(update={"epochs": 4})
+    unit = planned_units(setting.recipe, "data")[0]
+    phase = Scripted([member], dataclasses.replace(setting, plan=plan), [none(setting)])
+    state = train_unit(phase, unit, tmp_path / "checkpoint.safetensors", Silent(), lambda rows: None)
+    assert torch.equal(member.head.weight, seen[2])
+    assert not torch.equal(member.head.weight, seen[3])
+    assert state.best_score == (0.8, -0.8)
 
 
 def test_sources_of_other_classes_can_be_forced(setting, tiny_ensemble):
@@ -284,7 +406,7 @@ def test_sources_of_other_classes_can_be_forced(setting, tiny_ensemble):
     generator = torch.Generator().manual_seed(0)
     same, kept = _paired(source, indices, target, DvergeRecipe(), generator)
     assert same is source and kept is indices
-    forced, order = _paired(source, indices, target, DvergeRecipe(different_classes=True), generator)
+    forced, order = _paired(source, indices, target, DvergeRecipe(epsilon=10.0, different_classes=True), generator)
     assert (forced.label != target.label).all()
     assert setting.cohort.labels[order].tolist() == forced.label.tolist()
 
@@ -319,6 +441,43 @@ def test_a_killed_strategy_resumes_to_the_same_bits(toy, tiny_cohort, tmp_path, 
         assert (out / "weights.safetensors").read_bytes() == (runs[strategy][0] / "weights.safetensors").read_bytes()
 
 
+def test_decorrelation_that_could_never_act_is_refused(toy, tiny_cohort, tmp_path):
+    for old, new, needed in (
+        ("projected = 4", "projected = 23", 25),
+        ("projected = 4", 'projection = "regressand"', 18),
+    ):
+        recipe = parse_recipe(TOY.replace(old, new).replace("batch_size = 24", "batch_size = 17")).with_strategy("dec")
+        with pytest.raises(
+            TrainingError, match=f"at least {needed} recordings for a fit, found training.batch_size = 17"
+        ):
+            train_ensemble(recipe, tiny_cohort, tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_shipped_recipe_decorrelates_and_attacks_at_the_papers_strength(name):
+    recipe = load_recipe(name)
+    expected = 0.025 if "cpsc" in name else 10.0
+    assert recipe.adversarial.epsilon == recipe.dverge.epsilon == expected
+    assert f"epsilon = {expected}" in recipe.toml()
+    assert recipe.training.batch_size >= recipe.decorrelation.projected + 2
+
+
+def test_a_run_remembers_its_store(toy, tiny_cohort, tmp_path, runs):
+    class Stopper(Watcher):
+        def on_epoch(self, *arguments):
+            raise KeyboardInterrupt
+
+    out, store = tmp_path / "run", tmp_path / "store"
+    with pytest.raises(KeyboardInterrupt):
+        train_ensemble(toy, tiny_cohort, out, device="cpu", observer=Stopper(), store=store)
+    with pytest.raises(BundleError, match="has not finished"):
+        load_ensemble(out)
+    train_ensemble(toy, tiny_cohort, out, device="cpu", resume=True)
+    assert not (out / "members").exists()
+    assert (out / "weights.safetensors").read_bytes() == (runs["baseline"][0] / "weights.safetensors").read_bytes()
+
+
 def test_the_command_line_takes_a_strategy(tmp_path, tiny_cohort):
     (tmp_path / "r.toml").write_text(TOY)
     base = [sys.executable, "-m", "ecgquorum.cli", "train", str(tmp_path / "r.toml"), "--cohort", str(tiny_cohort.path)]
@@ -340,5 +499,5 @@ def test_the_command_line_takes_a_strategy(tmp_path, tiny_cohort):
         text=True,
         check=True,
     )
-    assert "member 1: found in the store, not trained again" in again.stderr
+    assert "member 0: found in the store, not trained again" in again.stderr
     assert "found in the store" not in done.stderr

@@ -15,6 +15,9 @@ Classifier = Callable[[Tensor], Tensor]
 """(batch, lead, time) -> logits or log probabilities (batch, class): a member, an ensemble or anybody's model."""
 
 
+_STEP = 0.1
+
+
 @contextmanager
 def frozen(*models: Any) -> Iterator[None]:
     """Evaluation mode and no gradients for parameters while the block runs; everything is put back afterwards.
@@ -45,10 +48,9 @@ def sign_steps(
     loss: Callable[[Tensor], Tensor],
     *,
     epsilon: float,
-    step: float,
     n_steps: int,
 ) -> Tensor:
-    """x <- clip_eps(x + step · sgn grad loss(x)), from `origin`, on valid samples only.
+    """x <- clip_eps(x + alpha · sgn grad loss(x)) with alpha = epsilon / 10, from `origin`, on valid samples only.
 
     loss: a sum over the batch, to be increased; call inside `frozen`
     """
@@ -56,7 +58,7 @@ def sign_steps(
     for _ in range(n_steps):
         x = (origin + change).requires_grad_()
         (gradient,) = torch.autograd.grad(loss(x), x)
-        change = (change + step * gradient.sign() * valid).clamp_(-epsilon, epsilon).detach()
+        change = (change + _STEP * epsilon * gradient.sign() * valid).clamp_(-epsilon, epsilon).detach()
     return origin + change
 
 

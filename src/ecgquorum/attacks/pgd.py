@@ -9,8 +9,6 @@ from torch.nn import functional as F
 from ecgquorum.attacks.attack import Attack, Classifier, sign_steps
 from ecgquorum.cohorts import Batch
 
-_STEP = 0.1
-
 
 @final
 @dataclass(frozen=True)
@@ -25,11 +23,4 @@ class PGD(Attack):
         def loss(x: Tensor) -> Tensor:
             return F.cross_entropy(classifier(x), batch.label, reduction="sum")
 
-        return sign_steps(
-            batch.signal,
-            batch.valid,
-            loss,
-            epsilon=self.epsilon,
-            step=_STEP * self.epsilon,
-            n_steps=self.n_steps,
-        )
+        return sign_steps(batch.signal, batch.valid, loss, epsilon=self.epsilon, n_steps=self.n_steps)

@@ -118,7 +118,7 @@ def _read_card(path: Path) -> dict[str, Any]:
     try:
         card = json.loads((path / CARD).read_text())
     except FileNotFoundError:
-        hint = "its training has not finished" if (path / "members").is_dir() else "this is no bundle"
+        hint = "its training has not finished" if (path / "recipe.toml").is_file() else "this is no bundle"
         raise BundleError(f"{path}: expected {CARD}, found none; {hint}") from None
     except (OSError, ValueError) as error:
         raise BundleError(f"{path}/{CARD}: expected JSON, found it damaged: {error}") from error

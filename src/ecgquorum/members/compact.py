@@ -103,7 +103,6 @@ class CompactMember(Member):
         blocks += [_ResidualBlock(a, b, dropout) for a, b in pairwise(channels)]
         super().__init__(blocks, channels[-1], n_classes, rate_hz, bands)
         self.decimation = Decimation(max(1, round(rate_hz / INNER_RATE_HZ)))
-        self.feature_dropout = nn.Dropout(dropout)
 
     def entered(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """The recording at about 100 Hz, and where it is: the rest of the window is padding."""

@@ -73,7 +73,7 @@ class _Matrix:
         if self._class not in _NUMERIC_CLASSES or kind not in _NUMBERS:
             raise MatError("the field holds no numbers")
         dtype = np.dtype(self._order + _NUMBERS[kind])
-        if min(self._dims, default=0) < 1 or math.prod(self._dims) * dtype.itemsize != len(body):
+        if len(self._dims) != 2 or min(self._dims) < 1 or math.prod(self._dims) * dtype.itemsize != len(body):
             raise MatError(f"{len(body)} bytes do not make a matrix of {' x '.join(map(str, self._dims))}")
         with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite: a missing sample
             return np.frombuffer(body, dtype).reshape(self._dims, order="F").astype(np.float32)

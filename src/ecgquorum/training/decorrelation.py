@@ -18,7 +18,7 @@ Projection = Literal["regressor", "regressor-with-ones", "regressand"]
 the paper's algorithm says; "regressand": B R against [A, 1], as its displayed equation says."""
 
 _FLOOR = 1e-5
-_RIDGE = 1e-10
+_RIDGE = 1e-12
 
 
 def fewest_records(n_features: int, n_projected: int, projection: Projection) -> int:

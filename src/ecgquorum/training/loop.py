@@ -118,11 +118,12 @@ def _train_epoch(
             step = epoch * steps_per_epoch + number
             for group in optimiser.param_groups:
                 group["lr"] = learning_rate(setting.plan, step, setting.plan.epochs * steps_per_epoch)
-            loss = phase.loss(batch.to(setting.device), indices)
             optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
+            value = 0.0
+            for term in phase.losses(batch.to(setting.device), indices):
+                term.backward()  # type: ignore[no-untyped-call]
+                value += term.item()
             optimiser.step()
-            value = loss.item()
             if not math.isfinite(value):
                 raise TrainingError(
                     f"{unit.phase} training of member {unit.label}, epoch {epoch + 1}: expected a finite loss, "

@@ -15,13 +15,12 @@ from ecgquorum.attacks import PGD, frozen, sign_steps
 from ecgquorum.cohorts import Batch, Cohort
 from ecgquorum.members import Member
 from ecgquorum.randomness import torch_generator
-from ecgquorum.recipe import DecorrelationRecipe, DvergeRecipe, Recipe, TrainingRecipe
+from ecgquorum.recipe import AdversarialRecipe, DecorrelationRecipe, DvergeRecipe, Recipe, TrainingRecipe
 from ecgquorum.recordings import InputSpec
 from ecgquorum.training.batches import training_batches
 from ecgquorum.training.decorrelation import decorrelation_loss
 
 _EVALUATION_BATCH = 64
-_STEP = 0.1
 
 
 @dataclass(frozen=True)
@@ -69,39 +68,52 @@ class Decorrelation:
         self._recipe, self._stored = recipe, stored
         self._row_of = np.full(len(cohort), -1)
         self._row_of[cohort.part("train")] = np.arange(len(cohort.part("train")))
-        self._values: list[float] = []
+        self._values: list[Tensor] = []
         self._seconds, self._skipped = 0.0, 0
 
     def __call__(self, features: Tensor, indices: np.ndarray, generator: torch.Generator) -> Tensor | float:
         """lambda · L for this batch; 0 where there is no earlier member, or no fit."""
         if not self._stored:
             return 0.0
-        started = time.perf_counter()
+        started = _now(features.device)
         rows = torch.from_numpy(self._row_of[indices])
+        leaf = features.detach().requires_grad_()
         term = decorrelation_loss(
-            features,
+            leaf,
             [stored[rows].to(features.device) for stored in self._stored],
             generator,
             n_projected=self._recipe.projected,
             projection=self._recipe.projection,
             whiten=self._recipe.whiten,
         )
+        result: Tensor | float = 0.0
         if term is None:
             self._skipped += 1
         else:
-            self._values.append(term.item())
-        self._seconds += time.perf_counter() - started
-        return 0.0 if term is None else self._recipe.weight * term
+            # the term's own backward pass runs here, inside the clock; what goes on is linear in the features, with
+            # the term's value and gradient
+            (gradient,) = torch.autograd.grad(term, leaf)
+            linear = (gradient * features).sum()
+            result = self._recipe.weight * (term.detach() + linear - linear.detach())
+            self._values.append(term.detach())
+        self._seconds += _now(features.device) - started
+        return result
 
     def taken(self) -> dict[str, float]:
         """The epoch's mean of the term, the time it took and the batches it skipped; begins anew."""
         row = {
-            "decorrelation": float(np.mean(self._values)) if self._values else 0.0,
+            "decorrelation": float(torch.stack(self._values).mean()) if self._values else 0.0,
             "decorrelation_seconds": self._seconds,
             "decorrelation_skipped": self._skipped,
         }
         self._values, self._seconds, self._skipped = [], 0.0, 0
         return row
+
+
+def _now(device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
 
 
 class Phase(ABC):
@@ -119,8 +131,8 @@ class Phase(ABC):
         self._generator = self.setting.generator("epoch", epoch, "loss")
 
     @abstractmethod
-    def loss(self, batch: Batch, indices: np.ndarray) -> Tensor:
-        """What to lower on this batch of these recordings."""
+    def losses(self, batch: Batch, indices: np.ndarray) -> Iterator[Tensor]:
+        """What to lower on this batch of these recordings, as terms of a sum, to be gone back through one by one."""
 
     @abstractmethod
     def judged(self) -> Evaluation:
@@ -144,9 +156,9 @@ class Phase(ABC):
 class BasePhase(Phase):
     """One member on clean recordings."""
 
-    def loss(self, batch: Batch, indices: np.ndarray) -> Tensor:
+    def losses(self, batch: Batch, indices: np.ndarray) -> Iterator[Tensor]:
         """Cross-entropy, and the decorrelation term."""
-        return self._fitted(0, batch, indices)
+        yield self._fitted(0, batch, indices)
 
     def judged(self) -> Evaluation:
         """On the tune part as it is."""
@@ -160,11 +172,11 @@ class AdversarialPhase(Phase):
     @property
     def _attack(self) -> PGD:
         part = self.setting.recipe.adversarial
-        return PGD(part.epsilon, part.steps)
+        return PGD(_bound(part), part.steps)
 
-    def loss(self, batch: Batch, indices: np.ndarray) -> Tensor:
+    def losses(self, batch: Batch, indices: np.ndarray) -> Iterator[Tensor]:
         """Cross-entropy on the attacked batch, and the decorrelation term of its features."""
-        return self._fitted(0, self._attack(self.members[0], batch), indices)
+        yield self._fitted(0, self._attack(self.members[0], batch), indices)
 
     def judged(self) -> Evaluation:
         """On the tune part under the training attack."""
@@ -185,17 +197,16 @@ class DvergePhase(Phase):
         super().begin_epoch(epoch)
         self._sources = self.setting.batches(epoch, "source")
 
-    def loss(self, batch: Batch, indices: np.ndarray) -> Tensor:  # noqa: ARG002 (the targets need no labels)
-        """The sum over members of their mean cross-entropy on what was distilled from the others."""
+    def losses(self, batch: Batch, indices: np.ndarray) -> Iterator[Tensor]:  # noqa: ARG002 (those of the sources count)
+        """For each member, the mean of its losses on what was distilled from each of the others."""
         source, source_indices = next(self._sources)
         part = self.setting.recipe.dverge
         source, source_indices = _paired(source.to(self.setting.device), source_indices, batch, part, self._generator)
-        distilled = self._distilled(source, batch, self._generator)
-        terms = []
+        changed = self._distilled(source, batch, self._generator)
         for j in range(len(self.members)):
-            others = [self._fitted(j, distilled[i], source_indices) for i in range(len(self.members)) if i != j]
-            terms.append(torch.stack(others).mean())
-        return torch.stack(terms).sum()
+            for i in range(len(self.members)):
+                if i != j:
+                    yield self._fitted(j, changed[i], source_indices) / (len(self.members) - 1)
 
     def judged(self) -> Evaluation:
         """Members on tune recordings distilled from the others, with the same blocks and targets every time."""
@@ -204,9 +215,9 @@ class DvergePhase(Phase):
         for source in self.setting.tune_batches():
             order = torch.randperm(len(source.label), generator=generator)
             target = Batch(*(part[order.to(part.device)] for part in source))
-            distilled = self._distilled(source, target, generator)
+            changed = self._distilled(source, target, generator)
             for j, member in enumerate(self.members):
-                for i, attacked in enumerate(distilled):
+                for i, attacked in enumerate(changed):
                     if i != j:
                         found = _judged(member, [attacked])
                         loss += found.loss * len(source.label)
@@ -221,6 +232,12 @@ class DvergePhase(Phase):
         return [distilled(member, source, target, block, part) for member in self.members]
 
 
+def _bound(part: AdversarialRecipe | DvergeRecipe) -> float:
+    if part.epsilon is None:
+        raise ValueError("a part that stands outside of a recipe needs an epsilon")
+    return part.epsilon
+
+
 def distilled(member: Member, source: Batch, target: Batch, block: int, part: DvergeRecipe) -> Batch:
     """The source within epsilon of itself, moved towards the target's activation after the given block's batch norm.
 
@@ -233,14 +250,7 @@ def distilled(member: Member, source: Batch, target: Batch, block: int, part: Dv
         def likeness(z: Tensor) -> Tensor:
             return -(member.stage(z, block) - wanted).square().mean(dim=(1, 2)).sum()
 
-        moved = sign_steps(
-            source.signal,
-            source.valid,
-            likeness,
-            epsilon=part.epsilon,
-            step=_STEP * part.epsilon,
-            n_steps=part.steps,
-        )
+        moved = sign_steps(source.signal, source.valid, likeness, epsilon=_bound(part), n_steps=part.steps)
     return source._replace(signal=moved)
 
 

@@ -46,7 +46,7 @@ class ProgressBar:
 
 
 def _name(unit: Unit) -> str:
-    who = f"member {unit.members[0] + 1}" if len(unit.members) == 1 else "all members"
+    who = f"member {unit.members[0]}" if len(unit.members) == 1 else "all members"
     return who if unit.phase == "base" else f"{who} ({unit.phase})"
 
 

@@ -2,7 +2,7 @@
 
 RUN/recipe.toml           the recipe, every default spelled out
 RUN/cohort.txt            the hash of the data it is trained on
-RUN/members/              the store of its trainings, unless they are kept elsewhere
+RUN/members/              the store of its trainings, unless RUN/store.txt names another
 RUN/history.csv           a line an epoch
 RUN/weights.safetensors   the deployed weights, and
 RUN/card.json             what they are: together the bundle that `load_ensemble` reads
@@ -28,6 +28,7 @@ from ecgquorum.recipe import Recipe
 from ecgquorum.recordings import InputSpec
 from ecgquorum.training.batches import n_batches
 from ecgquorum.training.checkpoint import Checkpoint
+from ecgquorum.training.decorrelation import fewest_records
 from ecgquorum.training.loop import Observer, Row, Silent, train_unit
 from ecgquorum.training.phases import AdversarialPhase, BasePhase, Decorrelation, DvergePhase, Phase, Setting
 from ecgquorum.training.store import MemberStore, extracted_features
@@ -55,15 +56,20 @@ def train_ensemble(
     Interrupted at any moment, the same call with `resume` goes on after the last finished epoch and ends with the
     same bits as if nothing had happened.
 
-    store: where trainings are kept and looked for; runs that share one train what they have in common once
+    store: where trainings are kept and looked for; runs that share one train what they have in common once. A run that
+           is resumed goes on with the one it was begun with.
     """
     out = Path(out)
     _check_out(out, recipe, cohort, resume)
+    where = chosen_device(device)
     if resume and (out / CARD).is_file():
-        return load_ensemble(out)
-    run = _Run(recipe, cohort, MemberStore(store or out / "members"), chosen_device(device), observer or Silent(), out)
+        return load_ensemble(out, where)
+    place = Path(store).resolve() if store else _store_of(out)
+    run = _Run(recipe, cohort, MemberStore(place), where, observer or Silent(), out)
     run.check()
     cohort.verify()
+    if store:
+        write_atomically(out / "store.txt", f"{place}\n")
     write_atomically(out / "recipe.toml", recipe.toml())
     write_atomically(out / "cohort.txt", cohort.data_hash + "\n")
     ensemble = Ensemble(run.trained_members(), cohort.classes, run.spec).to(run.device)
@@ -93,8 +99,15 @@ class _Run:
         """Refuse what cannot be trained before anything is written."""
         if n_batches(self.cohort, self.recipe.training) == 0 or len(self.cohort.part("tune")) == 0:
             raise TrainingError(f"{self.cohort.path}: expected recordings to train and to tune on, found too few")
-        for index in range(self.recipe.members):
-            self._fresh(index)
+        members = [self._fresh(index) for index in range(self.recipe.members)]
+        if "dec" in self.recipe.parts:
+            term, batch_size = self.recipe.decorrelation, self.recipe.training.batch_size
+            needed = fewest_records(members[0].n_features, term.projected, term.projection)
+            if batch_size < needed:
+                raise TrainingError(
+                    f"decorrelation: expected batches of at least {needed} recordings for a fit, found "
+                    f"training.batch_size = {batch_size}; raise it, or lower decorrelation.projected"
+                )
 
     def trained_members(self) -> list[Member]:
         """Every member as its last training left it."""
@@ -120,9 +133,8 @@ class _Run:
         return [member.to(self.device) for member in members]
 
     def _phase(self, unit: Unit, members: list[Member]) -> Phase:
-        for member, index, before in zip(members, unit.members, unit.continues, strict=False):
-            beginning = self._trained[before]
-            member.load_state_dict(beginning[index if len(beginning) > 1 else 0].state_dict())
+        for member, before in zip(members, unit.continues, strict=False):
+            member.load_state_dict(self._trained[before][0].state_dict())
         stream = ("member", unit.members[0]) if unit.phase == "base" else (unit.phase, *unit.members)
         setting = Setting(self.cohort, self.spec, self.recipe, phase_plan(self.recipe, unit.phase), self.device, stream)
         terms = [
@@ -179,6 +191,12 @@ def history_csv(history: Sequence[Row]) -> str:
     return text.getvalue()
 
 
+def _store_of(out: Path) -> Path:
+    """The store a run was begun with; its own by default."""
+    named = out / "store.txt"
+    return Path(named.read_text().strip()) if named.is_file() else out / "members"
+
+
 def _check_out(out: Path, recipe: Recipe, cohort: Cohort, resume: bool) -> None:
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         if resume:
@@ -209,6 +227,5 @@ def _facts(ensemble: Ensemble, cohort: Cohort) -> dict[str, Any]:
         "data_hash": cohort.data_hash,
         "n_recordings": {part: len(cohort.part(part)) for part in PARTS},
         "tune_accuracy": float((prediction.label_index == labels).mean()),
-        "member_tune_accuracy": (answers == labels[:, None]).mean(axis=0).tolist(),
         "diversity": diversity_report(features, labels, answers),
     }

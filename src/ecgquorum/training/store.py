@@ -1,16 +1,17 @@
 """Where trainings are kept: one folder each, named by its identity, to be found again by whoever needs the same one."""
 
-import io
+import hashlib
 from pathlib import Path
 
 import numpy as np
+import safetensors.torch
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from ecgquorum.atomic import write_atomically
 from ecgquorum.attacks import frozen
 from ecgquorum.cohorts import Cohort
-from ecgquorum.errors import TrainingError
 from ecgquorum.members import Member
 from ecgquorum.recordings import InputSpec
 
@@ -19,7 +20,7 @@ _NAME = 16  # of the identity's 64 characters
 
 
 class MemberStore:
-    """A folder of trainings: `checkpoint.safetensors`, and `features.npy` where somebody is decorrelated from it."""
+    """A folder of trainings: `checkpoint.safetensors` each, and `features.safetensors` where another one needs them."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -29,22 +30,29 @@ class MemberStore:
         return self.path / identity[:_NAME] / "checkpoint.safetensors"
 
     def features(self, identity: str, member: Member, cohort: Cohort, spec: InputSpec) -> Tensor:
-        """The deployed member's features of every train recording, (record, feature); computed once and kept."""
-        path = self.checkpoint_path(identity).with_name("features.npy")
-        expected = (len(cohort.part("train")), member.n_features)
-        if path.is_file():
-            try:
-                kept = np.load(path, allow_pickle=False)
-            except (OSError, ValueError) as error:
-                raise TrainingError(f"{path}: expected features, found it damaged ({error}); remove it") from error
-            if kept.shape != expected:
-                raise TrainingError(f"{path}: expected the shape {expected}, found {kept.shape}; remove it")
-            return torch.from_numpy(kept)
+        """The deployed member's features of every train recording, (record, feature).
+
+        They are computed once and kept with a hash of the weights they came from; others are computed anew.
+        """
+        path = self.checkpoint_path(identity).with_name("features.safetensors")
+        made_by = {"weights": _weights_hash(member)}
+        try:
+            with safe_open(path, framework="pt") as file:
+                if file.metadata() == made_by:
+                    kept: Tensor = file.get_tensor("features")
+                    return kept
+        except (OSError, SafetensorError):
+            pass  # not there, or damaged: computed below
         computed = extracted_features(member, cohort, cohort.part("train"), spec)
-        target = io.BytesIO()
-        np.save(target, computed.numpy())
-        write_atomically(path, target.getvalue())
+        write_atomically(path, safetensors.torch.save({"features": computed}, made_by))
         return computed
+
+
+def _weights_hash(member: Member) -> str:
+    digest = hashlib.sha256()
+    for name, tensor in member.state_dict().items():
+        digest.update(name.encode() + tensor.detach().cpu().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def extracted_features(member: Member, cohort: Cohort, indices: np.ndarray, spec: InputSpec) -> Tensor:

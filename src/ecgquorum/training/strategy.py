@@ -15,6 +15,9 @@ from typing import Any, Literal
 
 from ecgquorum.recipe import Recipe, TrainingRecipe
 
+TRAINING_FORMAT = 1
+"""To be raised when a change of the code gives other weights: a store must not serve what is no longer trained."""
+
 PhaseName = Literal["base", "adv", "dverge"]
 
 
@@ -84,7 +87,7 @@ def _unit(
     continues: tuple[str, ...],
     against: tuple[tuple[str, ...], ...],
 ) -> Unit:
-    known = {"phase": phase, **facts, "continues": continues}
+    known = {"format": TRAINING_FORMAT, "phase": phase, **facts, "continues": continues}
     if any(against):
         known |= {"decorrelation": recipe.decorrelation.model_dump(), "against": against}
     identity = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
