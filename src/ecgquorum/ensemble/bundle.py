@@ -15,9 +15,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
 import torch
 from safetensors import SafetensorError
+from safetensors.torch import load as tensors_from_bytes
+from safetensors.torch import save as bytes_from_tensors
 
 from ecgquorum.atomic import write_atomically
 from ecgquorum.ensemble.ensemble import Ensemble
@@ -48,7 +49,7 @@ def save_bundle(ensemble: Ensemble, recipe: Recipe, path: str | Path, facts: Map
     """
     path = Path(path)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in ensemble.members.state_dict().items()}
-    weights = safetensors.torch.save(tensors)
+    weights = bytes_from_tensors(tensors)
     card = {
         "format": FORMAT,
         "name": recipe.name,
@@ -145,7 +146,7 @@ def _read_weights(path: Path, card: Mapping[str, Any]) -> dict[str, torch.Tensor
             "the file is damaged or belongs to another card"
         )
     try:
-        return safetensors.torch.load(content)
+        return tensors_from_bytes(content)
     except SafetensorError as error:
         raise BundleError(f"{path}/{WEIGHTS}: expected safetensors, found: {error}") from error
 

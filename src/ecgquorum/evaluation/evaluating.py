@@ -37,7 +37,7 @@ def evaluate(ensemble: Ensemble, cohort: Cohort, part: Part = "test", n_examples
     by_member = prediction.member_probs.argmax(axis=2)
 
     def f1_of(label: int) -> Estimate:
-        return bootstrapped(lambda draws: measures.class_f1(truth, answer, n_classes, draws)[:, label], n_records)
+        return bootstrapped(lambda weights: measures.class_f1(truth, answer, n_classes, weights)[:, label], n_records)
 
     return Scorecard(
         name=str(ensemble.card.get("name", "ensemble")),
@@ -47,11 +47,11 @@ def evaluate(ensemble: Ensemble, cohort: Cohort, part: Part = "test", n_examples
         class_names=cohort.class_names,
         n_recordings={name: int((truth == i).sum()) for i, name in enumerate(cohort.classes)},
         members=len(ensemble.members),
-        accuracy=bootstrapped(partial(measures.accuracy, truth, answer), n_records),
+        accuracy=bootstrapped(partial(measures.accuracy, ~wrong), n_records),
         macro_f1=bootstrapped(partial(measures.macro_f1, truth, answer, n_classes), n_records),
         class_f1={name: f1_of(i) for i, name in enumerate(cohort.classes)},
         member_accuracy=[
-            bootstrapped(partial(measures.accuracy, truth, by_member[:, k]), n_records)
+            bootstrapped(partial(measures.accuracy, by_member[:, k] == truth), n_records)
             for k in range(by_member.shape[1])
         ],
         confusion=measures.confusion(truth, answer, n_classes).tolist(),

@@ -13,7 +13,7 @@ from typing import IO, final
 
 from ecgquorum.errors import RecordingError
 
-_DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, EOFError, OSError, ValueError)
+_DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, EOFError, OSError, ValueError)
 
 
 class FileTree(ABC):
@@ -104,7 +104,7 @@ class ZipArchive(FileTree):
     def open(self, name: str) -> IO[bytes]:
         try:
             return self._archive.open(name)
-        except (KeyError, RuntimeError, *_DAMAGED) as error:
+        except (KeyError, *_DAMAGED) as error:
             raise RecordingError(f"{self.where(name)}: cannot be taken out of the archive: {error}") from error
 
     @contextmanager
