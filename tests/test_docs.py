@@ -8,6 +8,7 @@ import sys
 import pytest
 import typer.main
 
+from ecgquorum.attacks import PGD
 from ecgquorum.cli import app
 from ecgquorum.recipe import parse_recipe
 
@@ -26,6 +27,14 @@ def test_the_readme_session_runs(tiny_run, capsys):
     assert "runs/demo/run" in session
     exec(session.replace("runs/demo/run", str(tiny_run)), {})  # noqa: S102
     assert capsys.readouterr().out.count("[") >= 4
+
+
+def test_the_session_of_the_attacks_page_runs(tiny_run, tiny_cohort, monkeypatch):
+    (session,) = blocks(REPOSITORY / "docs/attacks.md", "python")
+    monkeypatch.setattr("ecgquorum.attacks.worst.standard_suite", lambda epsilon: (PGD(epsilon, n_steps=2),))
+    names = {}
+    exec(session.replace('"run"', repr(str(tiny_run))).replace('"cohort"', repr(str(tiny_cohort.path))), names)  # noqa: S102
+    assert names["worst"].signal.shape == names["batch"].signal.shape
 
 
 def test_the_two_commands_are_there():

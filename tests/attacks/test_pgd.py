@@ -1,12 +1,14 @@
 """PGD: inside its bounds, the padding untouched, the model as it was, and doing what it says."""
 
+import foolbox
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
 
 from ecgquorum.attacks import PGD, frozen
-from ecgquorum.cohorts import batch_of
+from ecgquorum.cohorts import Batch, batch_of
+from ecgquorum.members import CompactMember
 
 
 @pytest.fixture
@@ -28,7 +30,7 @@ def test_the_model_is_left_as_it_was(tiny_ensemble, batch, training):
     next(tiny_ensemble.parameters()).requires_grad_(False)
     wanted = [p.requires_grad for p in tiny_ensemble.parameters()]
     before, random_state = state_of(tiny_ensemble), torch.random.get_rng_state()
-    PGD(10.0, 3)(tiny_ensemble, batch)
+    PGD(10.0, n_steps=3)(tiny_ensemble, batch)
     after = tiny_ensemble.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
     assert modes == [module.training for module in tiny_ensemble.modules()]
@@ -74,7 +76,39 @@ def test_on_a_linear_classifier_it_reaches_the_corner(batch):
 
 def test_frozen_gives_gradients_even_where_they_were_off(tiny_ensemble, batch):
     with torch.no_grad():
-        attacked = PGD(10.0, 2)(tiny_ensemble, batch)
+        attacked = PGD(10.0, n_steps=2)(tiny_ensemble, batch)
     assert not torch.equal(attacked.signal, batch.signal)
     with frozen(lambda x: x, tiny_ensemble):
         assert not tiny_ensemble.training
+
+
+def test_without_a_random_start_it_is_foolboxs_pgd():
+    torch.manual_seed(0)
+    model = CompactMember(2, 4, 300.0, width=0.25).eval()
+    x = torch.randn(6, 2, 900)
+    batch = Batch(x, torch.ones(6, 1, 900, dtype=torch.bool), torch.arange(6) % 4)
+    peer = foolbox.attacks.LinfPGD(abs_stepsize=0.03 / 10, steps=20, random_start=False)
+    theirs = peer.run(foolbox.PyTorchModel(model, bounds=(-1e3, 1e3), device="cpu"), x, batch.label, epsilon=0.03)
+    ours = PGD(0.03)(model, batch).signal
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+    assert (ours - x).abs().max() > 0.02
+
+
+def test_l2_is_foolboxs_too():
+    torch.manual_seed(0)
+    model = CompactMember(2, 4, 300.0, width=0.25).eval()
+    x = torch.randn(6, 2, 900)
+    batch = Batch(x, torch.ones(6, 1, 900, dtype=torch.bool), torch.arange(6) % 4)
+    peer = foolbox.attacks.L2PGD(abs_stepsize=0.5 / 10, steps=20, random_start=False)
+    theirs = peer.run(foolbox.PyTorchModel(model, bounds=(-1e3, 1e3), device="cpu"), x, batch.label, epsilon=0.5)
+    torch.testing.assert_close(PGD(0.5, norm="l2")(model, batch).signal, theirs, atol=1e-5, rtol=0)
+
+
+def test_restarts_and_the_best_iterate_are_never_worse(tiny_ensemble, batch):
+    def loss(attack):
+        attacked = attack(tiny_ensemble, batch, generator=torch.Generator().manual_seed(0))
+        return F.nll_loss(tiny_ensemble.eval()(attacked.signal), batch.label, reduction="none")
+
+    once = loss(PGD(50.0, n_steps=5, random_start=True))
+    assert (loss(PGD(50.0, n_steps=5, random_start=True, best=True)) >= once - 1e-5).all()
+    assert (loss(PGD(50.0, n_steps=5, random_start=True, restarts=3)) >= once - 1e-5).all()

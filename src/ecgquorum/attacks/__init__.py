@@ -1,6 +1,27 @@
 """Attacks: small changes of recordings that make a classifier err."""
 
-from ecgquorum.attacks.attack import Attack, Classifier, frozen, sign_steps
+from ecgquorum.attacks.apgd import APGD, dlr_loss
+from ecgquorum.attacks.attack import Attack, Classifier, frozen, gradient_of, projected
 from ecgquorum.attacks.pgd import PGD
+from ecgquorum.attacks.quiet import QuietPGD
+from ecgquorum.attacks.sap import CPSC_KERNELS, PHYSIONET_KERNELS, SAP
+from ecgquorum.attacks.square import Square
+from ecgquorum.attacks.worst import WorstCase, standard_suite
 
-__all__ = ["PGD", "Attack", "Classifier", "frozen", "sign_steps"]
+__all__ = [
+    "APGD",
+    "CPSC_KERNELS",
+    "PGD",
+    "PHYSIONET_KERNELS",
+    "SAP",
+    "Attack",
+    "Classifier",
+    "QuietPGD",
+    "Square",
+    "WorstCase",
+    "dlr_loss",
+    "frozen",
+    "gradient_of",
+    "projected",
+    "standard_suite",
+]

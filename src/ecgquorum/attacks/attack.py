@@ -3,19 +3,21 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, final
+from dataclasses import dataclass, field
+from typing import Any, Literal, final
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ecgquorum.cohorts import Batch
 
 Classifier = Callable[[Tensor], Tensor]
 """(batch, lead, time) -> logits or log probabilities (batch, class): a member, an ensemble or anybody's model."""
 
-
-_STEP = 0.1
+Norm = Literal["linf", "l2"]
+Loss = Callable[[Tensor], Tensor]
+"""(batch, lead, time) -> (batch,), to be increased."""
 
 
 @contextmanager
@@ -42,40 +44,74 @@ def frozen(*models: Any) -> Iterator[None]:
             parameter.requires_grad_(want)
 
 
-def sign_steps(
-    origin: Tensor,
-    valid: Tensor,
-    loss: Callable[[Tensor], Tensor],
-    *,
-    epsilon: float,
-    n_steps: int,
-) -> Tensor:
-    """x <- clip_eps(x + alpha · sgn grad loss(x)) with alpha = epsilon / 10, from `origin`, on valid samples only.
-
-    loss: a sum over the batch, to be increased; call inside `frozen`
-    """
-    change = torch.zeros_like(origin)
-    for _ in range(n_steps):
-        x = (origin + change).requires_grad_()
-        (gradient,) = torch.autograd.grad(loss(x), x)
-        change = (change + _STEP * epsilon * gradient.sign() * valid).clamp_(-epsilon, epsilon).detach()
-    return origin + change
-
-
 @dataclass(frozen=True)
 class Attack(ABC):
-    """A way to change recordings by at most `epsilon` (in the units of the model's input) so that a model errs."""
+    """A way to change recordings by at most `epsilon` (in the units of the model's input) so that a model errs.
 
-    epsilon: float
+    epsilon: one bound, or one for each recording of the batch
+    """
+
+    epsilon: float | Tensor
+    norm: Norm = field(default="linf", kw_only=True)
 
     @final
-    def __call__(self, classifier: Classifier, batch: Batch) -> Batch:
-        """The batch, attacked: inside epsilon, padding still zero, the model as it was."""
+    def __call__(self, classifier: Classifier, batch: Batch, *, generator: torch.Generator | None = None) -> Batch:
+        """The batch, attacked: inside epsilon, padding still zero, the model as it was.
+
+        generator: where the attack's randomness comes from; the same one gives the same result
+        """
         with frozen(classifier):
-            attacked = self.perturb(classifier, batch).detach()
-        change = (attacked - batch.signal).clamp(-self.epsilon, self.epsilon) * batch.valid
+            attacked = self.perturb(classifier, batch, generator or torch.Generator().manual_seed(0)).detach()
+        change = projected((attacked - batch.signal) * batch.valid, self.bound(batch), self.norm)
         return batch._replace(signal=batch.signal + change)
 
     @abstractmethod
-    def perturb(self, classifier: Classifier, batch: Batch) -> Tensor:
+    def perturb(self, classifier: Classifier, batch: Batch, generator: torch.Generator) -> Tensor:
         """The attacked signal; the only thing that an attack's author writes."""
+
+    def bound(self, batch: Batch) -> Tensor:
+        """(batch, 1, 1): epsilon for each recording."""
+        epsilon = torch.as_tensor(self.epsilon, dtype=batch.signal.dtype, device=batch.signal.device)
+        return epsilon.expand(len(batch.signal))[:, None, None]
+
+
+def cross_entropy(classifier: Classifier, label: Tensor) -> Loss:
+    """The loss that most attacks increase."""
+
+    def loss(x: Tensor) -> Tensor:
+        return F.cross_entropy(classifier(x), label, reduction="none")
+
+    return loss
+
+
+def gradient_of(loss: Loss, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Each recording's loss (batch,), and its gradient with respect to x."""
+    x = x.detach().requires_grad_()
+    values = loss(x)
+    (gradient,) = torch.autograd.grad(values.sum(), x)
+    return values.detach(), gradient
+
+
+def steepest(gradient: Tensor, norm: Norm) -> Tensor:
+    """The direction of steepest ascent of length 1 in the norm."""
+    if norm == "linf":
+        return gradient.sign()
+    return gradient / gradient.square().sum(dim=(1, 2), keepdim=True).sqrt().clamp_min(1e-30)
+
+
+def projected(change: Tensor, bound: Tensor, norm: Norm) -> Tensor:
+    """The nearest change whose norm is at most the bound."""
+    if norm == "linf":
+        return torch.minimum(torch.maximum(change, -bound), bound)
+    length = change.square().sum(dim=(1, 2), keepdim=True).sqrt()
+    return change * (bound / length.clamp_min(1e-30)).clamp_max(1.0)
+
+
+def random_change(batch: Batch, bound: Tensor, norm: Norm, generator: torch.Generator) -> Tensor:
+    """A random change within the bound, on valid samples only."""
+    shape = batch.signal.shape
+    if norm == "linf":
+        drawn = 2 * torch.rand(shape, generator=generator) - 1
+        return drawn.to(batch.signal) * bound * batch.valid
+    direction = steepest(torch.randn(shape, generator=generator).to(batch.signal) * batch.valid, "l2")
+    return direction * bound * torch.rand(len(batch.signal), 1, 1, generator=generator).to(batch.signal)

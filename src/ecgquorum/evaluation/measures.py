@@ -131,7 +131,7 @@ def threshold_auc(curve: Array) -> Array:
 
 
 def uncertainty_gap(right: Flags, uncertainty: Array, weights: Array) -> Array:
-    """Delta I_norm (draw,): mean uncertainty of wrong answers less that of right ones; NaN where one kind is missing."""
+    """Delta I_norm (draw,): mean uncertainty of wrong answers less that of right ones; NaN where a kind is missing."""
     wrong = _ratio(weights @ (uncertainty * ~right), weights @ ~right)
     return np.asarray(wrong - _ratio(weights @ (uncertainty * right), weights @ right))
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ecgquorum.attacks import PGD, frozen, sign_steps
+from ecgquorum.attacks import PGD, frozen, gradient_of
 from ecgquorum.cohorts import Batch, Cohort
 from ecgquorum.members import Member
 from ecgquorum.randomness import torch_generator
@@ -21,6 +21,7 @@ from ecgquorum.training.batches import training_batches
 from ecgquorum.training.decorrelation import decorrelation_loss
 
 _EVALUATION_BATCH = 64
+_STEP = 0.1
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ class AdversarialPhase(Phase):
     @property
     def _attack(self) -> PGD:
         part = self.setting.recipe.adversarial
-        return PGD(_bound(part), part.steps)
+        return PGD(_bound(part), n_steps=part.steps)
 
     def losses(self, batch: Batch, indices: np.ndarray) -> Iterator[Tensor]:
         """Cross-entropy on the attacked batch, and the decorrelation term of its features."""
@@ -248,10 +249,13 @@ def distilled(member: Member, source: Batch, target: Batch, block: int, part: Dv
             wanted = member.stage(target.signal, block)
 
         def likeness(z: Tensor) -> Tensor:
-            return -(member.stage(z, block) - wanted).square().mean(dim=(1, 2)).sum()
+            return -(member.stage(z, block) - wanted).square().mean(dim=(1, 2))
 
-        moved = sign_steps(source.signal, source.valid, likeness, epsilon=_bound(part), n_steps=part.steps)
-    return source._replace(signal=moved)
+        epsilon, change = _bound(part), torch.zeros_like(source.signal)
+        for _ in range(part.steps):
+            _, gradient = gradient_of(likeness, source.signal + change)
+            change = (change + _STEP * epsilon * gradient.sign() * source.valid).clamp(-epsilon, epsilon)
+    return source._replace(signal=source.signal + change)
 
 
 def _paired(

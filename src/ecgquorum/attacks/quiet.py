@@ -1,0 +1,44 @@
+"""The attack of somebody who knows that doubtful recordings are read by people: be wrong, and look sure."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ecgquorum.attacks.attack import Attack, gradient_of, projected, steepest
+from ecgquorum.cohorts import Batch
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class QuietPGD(Attack):
+    """PGD on an ensemble that raises the cross-entropy and lowers the mutual information of its members.
+
+    weight: how much a nat of mutual information counts against a nat of cross-entropy
+    """
+
+    n_steps: int = 40
+    step: float = 0.1
+    weight: float = 4.0
+
+    def perturb(self, classifier: Any, batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG002
+        """The last of the steps; the classifier must give every member's log probabilities."""
+        bound, change = self.bound(batch), torch.zeros_like(batch.signal)
+
+        def loss(x: Tensor) -> Tensor:
+            members = classifier.member_log_probs(x)
+            mean = torch.logsumexp(members, dim=1) - torch.log(torch.tensor(float(members.shape[1])))
+            information = _entropy(mean) - _entropy(members).mean(dim=1)
+            return F.nll_loss(mean, batch.label, reduction="none") - self.weight * information
+
+        for _ in range(self.n_steps):
+            _, gradient = gradient_of(loss, batch.signal + change)
+            moved = change + self.step * bound * steepest(gradient * batch.valid, self.norm)
+            change = projected(moved, bound, self.norm)
+        return batch.signal + change
+
+
+def _entropy(log_probs: Tensor) -> Tensor:
+    return -(log_probs.exp() * log_probs).sum(dim=-1)

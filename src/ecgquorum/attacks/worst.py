@@ -1,0 +1,53 @@
+"""The worst of several attacks on several targets, for each recording by itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from ecgquorum.attacks.apgd import APGD, dlr_loss
+from ecgquorum.attacks.attack import Attack, Classifier
+from ecgquorum.attacks.pgd import PGD
+from ecgquorum.attacks.square import Square
+from ecgquorum.cohorts import Batch
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class WorstCase(Attack):
+    """Runs every attack on every target, and keeps for each recording what lowers the classifier's margin most.
+
+    attacks: what to run; their own epsilon and norm should be this one's
+    targets: what to run them on besides the classifier itself, such as an ensemble's members
+    """
+
+    attacks: tuple[Attack, ...] = ()
+    targets: tuple[Classifier, ...] = ()
+
+    def perturb(self, classifier: Classifier, batch: Batch, generator: torch.Generator) -> Tensor:
+        """The worst of all, the recording as it is among them."""
+        margin = dlr_loss(classifier, batch.label)
+        kept = batch.signal
+        with torch.no_grad():
+            worst = margin(kept)
+        for target in (classifier, *self.targets):
+            for attack in self.attacks or standard_suite(self.epsilon):
+                found = attack(target, batch, generator=generator).signal
+                with torch.no_grad():
+                    values = margin(found)
+                better = values > worst
+                kept = torch.where(better[:, None, None], found, kept)
+                worst = torch.where(better, values, worst)
+        return kept
+
+
+def standard_suite(epsilon: float | Tensor) -> Sequence[Attack]:
+    """Gradient attacks with two losses and restarts, and one that needs no gradient."""
+    return (
+        PGD(epsilon, random_start=True, restarts=2, best=True),
+        APGD(epsilon),
+        APGD(epsilon, objective="dlr"),
+        Square(epsilon),
+    )

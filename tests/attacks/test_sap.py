@@ -1,0 +1,43 @@
+"""The smooth attack: one kernel instead of twenty-five convolutions, and smooth."""
+
+import itertools
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from ecgquorum.attacks import CPSC_KERNELS, PGD, PHYSIONET_KERNELS, SAP
+from ecgquorum.attacks.sap import smooth
+from ecgquorum.cohorts import Batch
+
+
+def gaussian(size, width):
+    place = torch.arange(size).double() - size // 2
+    bell = torch.exp(-(place**2) / (2 * width**2))
+    return bell / bell.sum()
+
+
+@pytest.mark.parametrize(("sizes", "widths"), [PHYSIONET_KERNELS, CPSC_KERNELS])
+@pytest.mark.parametrize("pairs", [False, True])
+def test_the_mean_of_convolutions_is_one_convolution(sizes, widths, pairs):
+    theta = torch.randn(2, 3, 200, dtype=torch.float64)
+    combinations = list(zip(sizes, widths, strict=True) if pairs else itertools.product(sizes, widths))
+    assert len(combinations) == (5 if pairs else 25)
+    each = [
+        F.conv1d(theta, gaussian(size, width).expand(3, 1, -1), padding=size // 2, groups=3)
+        for size, width in combinations
+    ]
+    kernel = SAP(1.0, sizes=sizes, widths=widths, pairs=pairs).kernel()
+    torch.testing.assert_close(smooth(theta, kernel), torch.stack(each).mean(dim=0))
+    assert kernel.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("from_pgd", [False, True])
+def test_its_changes_are_smoother_than_those_of_pgd(tiny_ensemble, tiny_cohort, from_pgd):
+    batch: Batch = tiny_cohort.batch(tiny_cohort.part("tune"), tiny_ensemble.spec)
+
+    def roughness(attack):
+        change = (attack(tiny_ensemble, batch).signal - batch.signal)[..., 200:-200]
+        return (change.diff(dim=2).square().mean() / change.square().mean()).item()
+
+    assert roughness(SAP(50.0, from_pgd=from_pgd, n_steps=10)) < 0.2 * roughness(PGD(50.0))
