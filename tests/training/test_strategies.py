@@ -342,7 +342,7 @@ def test_adversarial_members_are_judged_under_the_training_attack(setting, tiny_
     found = AdversarialPhase([member], setting, [none(setting)]).judged()
     losses = []
     for batch in setting.tune_batches():
-        attacked = PGD(part.epsilon, part.steps)(member, batch)
+        attacked = PGD(part.epsilon, n_steps=part.steps)(member, batch)
         losses.append(F.cross_entropy(member.eval()(attacked.signal), attacked.label, reduction="sum").item())
     assert found.loss == pytest.approx(sum(losses) / len(setting.cohort.part("tune")), rel=1e-4)
     assert found.loss > BasePhase([member], setting, [none(setting)]).judged().loss
