@@ -6,6 +6,7 @@ EcgQuorumError
 ├── CohortError      a cohort cannot be built, opened or used
 ├── FetchError       a data set cannot be downloaded
 ├── RecipeError      a recipe is wrong
+├── AttackError      an attack cannot be run on this classifier, or in this norm
 ├── TrainingError    a training run cannot start, or cannot go on
 └── BundleError      a model on disk is missing, damaged or does not match its card
 
@@ -35,6 +36,10 @@ class FetchError(EcgQuorumError):
 
 class RecipeError(EcgQuorumError):
     """A recipe is wrong."""
+
+
+class AttackError(EcgQuorumError):
+    """An attack cannot be run on this classifier, or in this norm."""
 
 
 class TrainingError(EcgQuorumError):

@@ -10,6 +10,7 @@ from ecgquorum import attacks
 from ecgquorum.attacks import APGD, PGD, SAP, Attack, QuietPGD, Square, WorstCase
 from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble import Ensemble
+from ecgquorum.errors import AttackError
 from ecgquorum.members import CompactMember, rings
 from ecgquorum.recordings import InputSpec
 
@@ -137,6 +138,22 @@ def test_any_classifier_will_do(name, n_classes, batch):
     own = batch._replace(label=anybody(batch.signal).argmax(dim=1))
     attacked = ATTACKS[name](400.0)(anybody, own, generator=generator()).signal
     assert (anybody(attacked).argmax(dim=1) == own.label).float().mean() <= 0.5
+
+
+def test_what_cannot_be_attacked_is_refused_with_a_reason(ensemble, batch):
+    for attack_type in (SAP, Square):
+        with pytest.raises(AttackError, match="expected the norm linf, found 'l2'"):
+            attack_type(1.0, norm="l2")
+    with pytest.raises(AttackError, match="epsilon of 0 or more, found -1"):
+        PGD(-1.0)
+    with pytest.raises(AttackError, match="epsilon of 0 or more"):
+        PGD(float("nan"))
+    with pytest.raises(AttackError, match="expected an ensemble"):
+        QuietPGD(1.0)(ensemble.members[0], batch)
+    for attack in (PGD(1.0), SAP(1.0), APGD(1.0)):
+        with pytest.raises(AttackError, match="Square"):
+            attack(lambda x: torch.zeros(len(x), 3), batch)
+    Square(1.0, n_queries=2)(lambda x: torch.zeros(len(x), 3), batch)
 
 
 def test_the_worst_case_is_at_least_as_bad_as_each_of_its_parts(ensemble, batch):

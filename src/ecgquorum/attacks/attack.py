@@ -4,13 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ecgquorum.cohorts import Batch
+from ecgquorum.errors import AttackError
 
 Classifier = Callable[[Tensor], Tensor]
 """(batch, lead, time) -> logits or log probabilities (batch, class): a member, an ensemble or anybody's model."""
@@ -54,6 +55,17 @@ class Attack(ABC):
     epsilon: float | Tensor
     norm: Norm = field(default="linf", kw_only=True)
 
+    norms: ClassVar[tuple[Norm, ...]] = ("linf", "l2")
+    """The norms that the attack knows."""
+
+    def __post_init__(self) -> None:
+        if self.norm not in self.norms:
+            raise AttackError(
+                f"{type(self).__name__}: expected the norm {' or '.join(self.norms)}, found {self.norm!r}"
+            )
+        if not (torch.as_tensor(self.epsilon) >= 0).all():
+            raise AttackError(f"{type(self).__name__}: expected an epsilon of 0 or more, found {self.epsilon}")
+
     @final
     def __call__(self, classifier: Classifier, batch: Batch, *, generator: torch.Generator | None = None) -> Batch:
         """The batch, attacked: inside epsilon, padding still zero, the model as it was.
@@ -88,6 +100,8 @@ def gradient_of(loss: Loss, x: Tensor) -> tuple[Tensor, Tensor]:
     """Each recording's loss (batch,), and its gradient with respect to x."""
     x = x.detach().requires_grad_()
     values = loss(x)
+    if not values.requires_grad:
+        raise AttackError("expected a classifier that can be differentiated, found none; attack it with Square instead")
     (gradient,) = torch.autograd.grad(values.sum(), x)
     return values.detach(), gradient
 

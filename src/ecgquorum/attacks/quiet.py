@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from ecgquorum.attacks.attack import Attack, gradient_of, projected, steepest
 from ecgquorum.cohorts import Batch
+from ecgquorum.errors import AttackError
 
 
 @final
@@ -25,6 +26,10 @@ class QuietPGD(Attack):
 
     def perturb(self, classifier: Any, batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG002
         """The last of the steps; the classifier must give every member's log probabilities."""
+        if not hasattr(classifier, "member_log_probs"):
+            raise AttackError(
+                "QuietPGD: expected an ensemble, with members that may disagree, found another classifier"
+            )
         bound, change = self.bound(batch), torch.zeros_like(batch.signal)
 
         def loss(x: Tensor) -> Tensor:

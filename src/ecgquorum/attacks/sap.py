@@ -31,6 +31,7 @@ class SAP(Attack):
     from_pgd:      begin with the change that PGD finds instead of none
     """
 
+    norms = ("linf",)
     sizes: tuple[int, ...] = PHYSIONET_KERNELS[0]
     widths: tuple[float, ...] = PHYSIONET_KERNELS[1]
     pairs: bool = False

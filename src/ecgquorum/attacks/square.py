@@ -19,6 +19,7 @@ class Square(Attack):
     share: of the window that the first stretches cover
     """
 
+    norms = ("linf",)
     n_queries: int = 200
     share: float = 0.3
 
