@@ -1,7 +1,7 @@
 """Attacks: small changes of recordings that make a classifier err."""
 
 from ecgquorum.attacks.apgd import APGD, dlr_loss
-from ecgquorum.attacks.attack import Attack, Classifier, frozen, gradient_of, projected
+from ecgquorum.attacks.attack import Attack, Classifier, ascended, frozen, gradient_of, projected
 from ecgquorum.attacks.pgd import PGD
 from ecgquorum.attacks.quiet import QuietPGD
 from ecgquorum.attacks.sap import CPSC_KERNELS, PHYSIONET_KERNELS, SAP
@@ -19,6 +19,7 @@ __all__ = [
     "QuietPGD",
     "Square",
     "WorstCase",
+    "ascended",
     "dlr_loss",
     "frozen",
     "gradient_of",

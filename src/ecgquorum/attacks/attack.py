@@ -121,6 +121,17 @@ def projected(change: Tensor, bound: Tensor, norm: Norm) -> Tensor:
     return change * (bound / length.clamp_min(1e-30)).clamp_max(1.0)
 
 
+def ascended(
+    loss: Loss, batch: Batch, bound: Tensor, *, norm: Norm = "linf", step: float = 0.1, n_steps: int
+) -> Tensor:
+    """The signal after steps of `step` · bound along the steepest ascent of the loss, from the recording itself."""
+    change = torch.zeros_like(batch.signal)
+    for _ in range(n_steps):
+        _, gradient = gradient_of(loss, batch.signal + change)
+        change = projected(change + step * bound * steepest(gradient * batch.valid, norm), bound, norm)
+    return batch.signal + change
+
+
 def random_change(batch: Batch, bound: Tensor, norm: Norm, generator: torch.Generator) -> Tensor:
     """A random change within the bound, on valid samples only."""
     shape = batch.signal.shape

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ecgquorum.attacks.attack import Attack, gradient_of, projected, steepest
+from ecgquorum.attacks.attack import Attack, ascended
 from ecgquorum.cohorts import Batch
 from ecgquorum.errors import AttackError
 
@@ -30,7 +30,6 @@ class QuietPGD(Attack):
             raise AttackError(
                 "QuietPGD: expected an ensemble, with members that may disagree, found another classifier"
             )
-        bound, change = self.bound(batch), torch.zeros_like(batch.signal)
 
         def loss(x: Tensor) -> Tensor:
             members = classifier.member_log_probs(x)
@@ -38,11 +37,7 @@ class QuietPGD(Attack):
             information = _entropy(mean) - _entropy(members).mean(dim=1)
             return F.nll_loss(mean, batch.label, reduction="none") - self.weight * information
 
-        for _ in range(self.n_steps):
-            _, gradient = gradient_of(loss, batch.signal + change)
-            moved = change + self.step * bound * steepest(gradient * batch.valid, self.norm)
-            change = projected(moved, bound, self.norm)
-        return batch.signal + change
+        return ascended(loss, batch, self.bound(batch), norm=self.norm, step=self.step, n_steps=self.n_steps)
 
 
 def _entropy(log_probs: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ecgquorum.attacks import PGD, frozen, gradient_of
+from ecgquorum.attacks import PGD, ascended, frozen
 from ecgquorum.cohorts import Batch, Cohort
 from ecgquorum.members import Member
 from ecgquorum.randomness import torch_generator
@@ -21,7 +21,6 @@ from ecgquorum.training.batches import training_batches
 from ecgquorum.training.decorrelation import decorrelation_loss
 
 _EVALUATION_BATCH = 64
-_STEP = 0.1
 
 
 @dataclass(frozen=True)
@@ -251,11 +250,9 @@ def distilled(member: Member, source: Batch, target: Batch, block: int, part: Dv
         def likeness(z: Tensor) -> Tensor:
             return -(member.stage(z, block) - wanted).square().mean(dim=(1, 2))
 
-        epsilon, change = _bound(part), torch.zeros_like(source.signal)
-        for _ in range(part.steps):
-            _, gradient = gradient_of(likeness, source.signal + change)
-            change = (change + _STEP * epsilon * gradient.sign() * source.valid).clamp(-epsilon, epsilon)
-    return source._replace(signal=source.signal + change)
+        bound = torch.tensor(_bound(part), dtype=source.signal.dtype, device=source.signal.device)
+        moved = ascended(likeness, source, bound, n_steps=part.steps)
+    return source._replace(signal=moved)
 
 
 def _paired(
