@@ -51,6 +51,15 @@ def test_physionet_from_a_folder_and_from_its_zip_are_the_same(physionet, zipped
     assert json.loads((tmp_path / "one/cohort.json").read_text())["left_out"]["duplicates"] == [["A00011", "A00003"]]
 
 
+def test_copies_of_the_sample_entry_do_not_hide_the_training_set(physionet, tmp_path):
+    whole = tmp_path / "challenge"
+    shutil.move(physionet, whole / "training2017")
+    shutil.copytree(whole / "training2017", whole / "validation", ignore=shutil.ignore_patterns("*.csv"))
+    cohort, report = built(whole, tmp_path / "out")
+    assert len(cohort) == 11
+    assert not report.unreadable
+
+
 def test_signals_come_back_as_they_were_written(physionet, tmp_path):
     cohort, _ = built(physionet, tmp_path / "out")
     for index, row in enumerate(cohort.rows):

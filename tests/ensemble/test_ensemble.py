@@ -61,6 +61,7 @@ def test_files_are_classified_one_by_one_and_bad_ones_named(tiny_ensemble, write
     write_record("b", folder=folder, leads=("I", "II"), units=("mV", "mV"))
     write_record("c", folder=folder, signal=np.sin(np.arange(9000) / 9)[None])
     (folder / "d.hea").write_text("junk")
+    write_record("e", folder=folder, signal=np.sin(np.arange(3000) / 20)[None] * 1e20)
     answers = list(classify_files(tiny_ensemble, [folder]))
     by_name = {a.source[-5] if isinstance(a, Unreadable) else a["id"]: a for a in answers}
     assert by_name["a"]["notice"] == "only the first 6 s of 10.0 s were used"
@@ -68,4 +69,5 @@ def test_files_are_classified_one_by_one_and_bad_ones_named(tiny_ensemble, write
     assert "choose one with --lead" in by_name["b"].reason
     assert "d.hea" in by_name["d"].reason
     assert by_name["a"]["source"].endswith("a.hea")
-    assert list(by_name) == ["a", "b", "c", "d"]
+    assert "look at its gain and units" in by_name["e"].reason  # and the others are answered all the same
+    assert list(by_name) == ["a", "b", "c", "d", "e"]

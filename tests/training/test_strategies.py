@@ -301,7 +301,7 @@ def test_dverge_trains_each_member_on_what_was_distilled_from_the_others(setting
     members = list(tiny_ensemble.members)
     phase = DvergePhase(members, setting, [none(setting) for _ in members])
     phase.network.train()
-    made, used, drawn = [], [], []
+    made, used = [], []
 
     def remembered(member, source, target, block, part):
         made.append((members.index(member), distilled(member, source, target, block, part), source, block))
@@ -326,7 +326,6 @@ def test_dverge_trains_each_member_on_what_was_distilled_from_the_others(setting
         assert not np.array_equal(used[0][2], indices)
         assert setting.cohort.labels[used[0][2]].tolist() == used[0][1].label.tolist()
         assert len({block for *_, block in made}) == 1
-        drawn.append(made[0][3])
     for member in members:
         assert all(parameter.grad is not None for parameter in member.parameters())
     generator = setting.generator("blocks")

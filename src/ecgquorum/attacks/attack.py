@@ -122,14 +122,40 @@ def projected(change: Tensor, bound: Tensor, norm: Norm) -> Tensor:
 
 
 def ascended(
-    loss: Loss, batch: Batch, bound: Tensor, *, norm: Norm = "linf", step: float = 0.1, n_steps: int
+    loss: Loss,
+    batch: Batch,
+    bound: Tensor,
+    *,
+    start: Tensor | None = None,
+    norm: Norm = "linf",
+    step: float = 0.1,
+    n_steps: int,
+    best: bool = False,
 ) -> Tensor:
-    """The signal after steps of `step` · bound along the steepest ascent of the loss, from the recording itself."""
-    change = torch.zeros_like(batch.signal)
+    """The signal after steps of `step` · bound along the steepest ascent of the loss.
+
+    start: the change to begin with; absent: none
+    best:  for each recording the iterate with the highest loss instead of the last
+    """
+    change = torch.zeros_like(batch.signal) if start is None else start
+    kept, kept_loss = change, None
     for _ in range(n_steps):
-        _, gradient = gradient_of(loss, batch.signal + change)
+        values, gradient = gradient_of(loss, batch.signal + change)
+        if best:
+            kept, kept_loss = worse_of(kept, kept_loss, change, values)
         change = projected(change + step * bound * steepest(gradient * batch.valid, norm), bound, norm)
+    if best:
+        with torch.no_grad():
+            change, _ = worse_of(kept, kept_loss, change, loss(batch.signal + change))
     return batch.signal + change
+
+
+def worse_of(kept: Tensor, kept_loss: Tensor | None, found: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """For each recording what has the higher loss, and that loss; `kept_loss` None means that nothing is kept yet."""
+    if kept_loss is None:
+        return found, values
+    better = values > kept_loss
+    return torch.where(better[:, None, None], found, kept), torch.where(better, values, kept_loss)
 
 
 def random_change(batch: Batch, bound: Tensor, norm: Norm, generator: torch.Generator) -> Tensor:

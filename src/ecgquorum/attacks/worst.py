@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ecgquorum.attacks.apgd import APGD, dlr_loss
-from ecgquorum.attacks.attack import Attack, Classifier
+from ecgquorum.attacks.attack import Attack, Classifier, worse_of
 from ecgquorum.attacks.pgd import PGD
 from ecgquorum.attacks.square import Square
 from ecgquorum.cohorts import Batch
@@ -31,15 +31,12 @@ class WorstCase(Attack):
         margin = dlr_loss(classifier, batch.label)
         kept = batch.signal
         with torch.no_grad():
-            worst = margin(kept)
+            kept_loss = margin(kept)
         for target in (classifier, *self.targets):
             for attack in self.attacks or standard_suite(self.epsilon):
                 found = attack(target, batch, generator=generator).signal
                 with torch.no_grad():
-                    values = margin(found)
-                better = values > worst
-                kept = torch.where(better[:, None, None], found, kept)
-                worst = torch.where(better, values, worst)
+                    kept, kept_loss = worse_of(kept, kept_loss, found, margin(found))
         return kept
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from ecgquorum.cohorts.source import Source, names_by_id
+from ecgquorum.cohorts.source import Source
 from ecgquorum.errors import CohortError
 from ecgquorum.recordings import UNNAMED_LEAD, Recording
 from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
@@ -82,7 +82,10 @@ def _labels(content: bytes, where: str) -> dict[str, str] | None:
 
 
 def _source(tree: FileTree, labels: dict[str, str], where: str, label_file: str) -> Source:
-    headers = names_by_id(name for name in tree.sizes if name.endswith(".hea"))
+    headers: dict[str, str] = {}  # the sample entry beside the training set holds copies under the same names
+    for name in tree.sizes:
+        if name.endswith(".hea"):
+            headers.setdefault(PurePosixPath(name).stem, name)
     if not headers:
         raise CohortError(f"{tree.path}: expected recordings (.hea) that {label_file} labels, found none")
     notices = []

@@ -16,6 +16,7 @@ Scaling = Literal["microvolt", "unit"]
 Signal = NDArray[np.float32]
 
 _MOST_MISSING = 0.5
+_LARGEST_MV = 1e6  # a thousand volts: no heart, and less than what a network can no longer compute with
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,14 @@ class InputSpec:
         lead: for a model of one lead, which one of the recording's leads to take
         """
         chosen = selected_leads(recording, self.leads, lead)
-        return self.scaled(resampled(without_gaps(chosen), recording.rate_hz, self.rate_hz))
+        millivolts = resampled(without_gaps(chosen), recording.rate_hz, self.rate_hz)
+        largest = float(np.abs(millivolts).max())
+        if not largest <= _LARGEST_MV:
+            raise FittingError(
+                f"{recording.source or recording.id}: expected finite amplitudes of at most {_LARGEST_MV:g} mV, "
+                f"found {largest:g}; look at its gain and units"
+            )
+        return self.scaled(millivolts)
 
     def scaled(self, millivolts: Signal) -> Signal:
         """Millivolts brought to the scale of the model's input; an all-zero lead stays zero."""
