@@ -14,8 +14,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
 	@touch $@
 
-demo: install  ## simulate a cohort, train an ensemble on it, judge it, write the report
-	$(BIN)/ecgquorum demo --out $(OUT) --force
+demo: install  ## simulate recordings, train two ensembles on them, attack and measure them, write the report
+	$(BIN)/ecgquorum study demo --out $(OUT)
 
 test: install  ## the fast suite; tests of real recordings are skipped where those are absent
 	$(BIN)/python -m pytest

@@ -9,8 +9,8 @@ import pytest
 import wfdb
 from hypothesis import settings
 
-from ecgquorum import Cohort, build_cohort, load_ensemble, open_source, train_ensemble
-from ecgquorum.recipe import parse_recipe
+from ecgquorum import Cohort, build_cohort, load_ensemble, open_source, run_study, train_ensemble
+from ecgquorum.recipe import parse_recipe, parse_study
 
 settings.register_profile("ecgquorum", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("ecgquorum")
@@ -34,6 +34,34 @@ flip = 0.5
 label_smoothing = 0.05
 repeat = { A = 2 }
 """
+
+TINY_STUDY = (
+    """
+strategies = ["baseline", "dec+part"]
+"""
+    + TINY_RECIPE
+    + """
+[cohort]
+source = "synthetic:physionet2017"
+records = 240
+seconds = 5.0
+[decorrelation]
+projected = 8
+[evaluation]
+masking_records = 8
+[[evaluation.attacks]]
+kind = "pgd"
+[[evaluation.attacks]]
+kind = "sap"
+options = { n_steps = 4 }
+[[evaluation.attacks]]
+kind = "quiet"
+target = "ensemble"
+records = 12
+epsilons = [50.0]
+options = { n_steps = 4 }
+"""
+)
 
 
 @pytest.fixture(scope="session")
@@ -62,6 +90,14 @@ def tiny_run(tmp_path_factory, tiny_recipe, tiny_cohort):
     """The folder of a finished run: two tiny members, two epochs."""
     out = tmp_path_factory.mktemp("tiny-run") / "run"
     train_ensemble(tiny_recipe, tiny_cohort, out, device="cpu")
+    return out
+
+
+@pytest.fixture(scope="session")
+def tiny_study(tmp_path_factory):
+    """The folder of a finished study: two strategies, three attacks, a report."""
+    out = tmp_path_factory.mktemp("tiny-study") / "study"
+    run_study(parse_study(TINY_STUDY), out, device="cpu")
     return out
 
 

@@ -9,12 +9,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ecgquorum import build_cohort, load_ensemble, open_source, read, simulate
+from ecgquorum import Scorecard, load_ensemble, read, simulate
 from ecgquorum.cli import main
-from ecgquorum.demo import run_demo
-from ecgquorum.errors import TrainingError
 
-from .conftest import TINY_RECIPE
+from .conftest import TINY_RECIPE, TINY_STUDY
 
 
 @pytest.fixture
@@ -48,12 +46,14 @@ def record(write_record):
 def test_help_and_version(ecgquorum):
     assert re.fullmatch(r"ecgquorum \d+\.\d+\.\d+\n", ecgquorum("--version").stdout)
     text = ecgquorum("--help").stdout
-    for command in ("demo", "train", "predict", "cohort"):
+    for command in ("study", "train", "evaluate", "report", "predict", "cohort"):
         assert command in text
     for command in (
         ["train"],
         ["predict"],
-        ["demo"],
+        ["study"],
+        ["evaluate"],
+        ["report"],
         ["cohort"],
         ["cohort", "build"],
         ["cohort", "info"],
@@ -161,22 +161,65 @@ def test_debug_shows_where_an_error_came_from(tmp_path):
     assert done.returncode != 0 and "Traceback" in done.stderr
 
 
-def test_the_demo_in_small(tmp_path, monkeypatch, tiny_recipe):
-    small = tiny_recipe.model_copy(update={"input": tiny_recipe.input.model_copy(update={"window_s": 10.0})})
-    monkeypatch.setattr("ecgquorum.demo.load_recipe", lambda name: small)
-    card, page = run_demo(tmp_path / "demo", records=60)
-    assert page.is_file() and card.part == "test"
-    with pytest.raises(TrainingError, match="--force"):
-        run_demo(tmp_path / "demo", records=60)
-    again, _ = run_demo(tmp_path / "demo", records=60, force=True)
-    assert again == card
-    (tmp_path / "demo" / "thesis.txt").write_text("years of work")
-    run_demo(tmp_path / "demo", records=60, force=True)
-    assert (tmp_path / "demo" / "thesis.txt").exists()
-    build_cohort(open_source("synthetic:physionet2017", records=20, seconds=2.0), tmp_path / "precious" / "cohort")
-    with pytest.raises(TrainingError, match="found something else"):
-        run_demo(tmp_path / "precious", force=True)
-    assert (tmp_path / "precious" / "cohort" / "cohort.json").exists()
+def test_evaluate_and_report_from_end_to_end(ecgquorum, tiny_study, tmp_path):
+    runs = [tiny_study / "runs" / name for name in ("baseline", "dec+part")]
+    said = ecgquorum(
+        "evaluate", *runs, "--cohort", tiny_study / "cohort", "--out", tmp_path / "s.json", "--epsilons", "20,40",
+        "--attack", "pgd", "--attack", "pgd@1", "--attack", "square@ensemble", "--records", 6, "--part", "tune",
+    )  # fmt: skip
+    assert "tune part" in said.stdout and "pgd on member 1, 40 µV" in said.stdout
+    assert re.search(r"natural +\d+\.\d \(\d+\.\d to \d+\.\d\) +\d+\.\d \(", said.stdout)
+    card = Scorecard.load(tmp_path / "s.json")
+    assert {(c.attack, c.target, c.epsilon) for c in card.conditions} == {
+        ("natural", "", 0.0),
+        *(
+            (a, t, e)
+            for a, t in (("pgd", "member 0"), ("pgd", "member 1"), ("square", "ensemble"))
+            for e in (20.0, 40.0)
+        ),
+    }
+    said = ecgquorum("report", tmp_path / "s.json", tiny_study / "scorecard.json", "--out", tmp_path / "r")
+    assert f"report: {tmp_path / 'r' / 'report.html'}" in said.stdout
+    assert "not a result" in (tmp_path / "r" / "report.html").read_text()
+
+
+def test_a_study_from_the_command_line(ecgquorum, tiny_study, tmp_path):
+    (tmp_path / "mine.toml").write_text(TINY_STUDY)
+    arguments = ["study", tmp_path / "mine.toml", "--out", tmp_path / "s", "--strategies", "baseline"]
+    said = ecgquorum(*arguments, "--cohort", tiny_study / "cohort")
+    assert f"report: {tmp_path / 's' / 'report' / 'report.html'}" in said.stdout
+    assert "dec+part" not in said.stdout and "worst of all" in said.stdout
+    assert "1/2 baseline  member 0  epoch   1" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["report", "nowhere.json", "--out", "x"], "nowhere.json: expected a scorecard"),
+        (["study", "nowhere.toml", "--out", "x"], "nowhere.toml: expected a recipe file"),
+        (["study", "physionet2017-compact", "--out", "x"], "expected --cohort DIR"),
+        (["study", "demo", "--out", "x", "--strategies", "dec+prat"], "found 'prat'"),
+        (["study", "demo", "--out", "x", "--strategies", ""], "strategies"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.txt"], "s.txt: expected a name that ends in .json"),
+        (["evaluate", "RUN", "--cohort", "nowhere", "--out", "s.json"], "nowhere: expected a cohort"),
+        (["evaluate", "nowhere", "--cohort", "COHORT", "--out", "s.json"], "nowhere: expected the folder of a bundle"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pdg"], "attacks.0.kind: expected"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pgd@9"], "member below 2"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pgd@all"], 'found "member all"'),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pgd", "--attack", "pgd"], "twice"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--epsilons", "0"], "greater than 0"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--epsilons", "ten"], "--epsilons: expected num"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--epsilons", ","], "epsilons"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--part", "train"], "part: expected"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--device", "tpu"], "--device"),
+    ],
+)
+def test_wrong_questions_get_one_clear_line(ecgquorum, arguments, reason, tmp_path, monkeypatch, tiny_study):
+    monkeypatch.chdir(tmp_path)
+    places = {"RUN": tiny_study / "runs/baseline", "COHORT": tiny_study / "cohort"}
+    said = ecgquorum(*(places.get(argument, argument) for argument in arguments), code=1)
+    assert reason in one_line(said.stderr)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.data

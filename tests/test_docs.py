@@ -24,8 +24,8 @@ def blocks(page, language):
 def test_the_readme_session_runs(tiny_run, capsys):
     (session,) = blocks(REPOSITORY / "README.md", "python")
     assert len([line for line in session.splitlines() if line.strip()]) <= 8
-    assert "runs/demo/run" in session
-    exec(session.replace("runs/demo/run", str(tiny_run)), {})  # noqa: S102
+    assert "runs/demo/runs/dec+part" in session
+    exec(session.replace("runs/demo/runs/dec+part", str(tiny_run)), {})  # noqa: S102
     assert capsys.readouterr().out.count("[") >= 4
 
 

@@ -66,6 +66,20 @@ def test_bands_survive_being_written_down(bands):
         ('name = "x"\nstrategy = ""', "strategy: expected baseline or a sum"),
         ('name = "x"\nmembers = 1\nstrategy = "dverge"', "at least 2 members"),
         ('name = "x"\nseed = 1\nseed = 2', "expected TOML"),
+        ('name = "x"\nstrategies = ["dec", "dec"]', "each of them once"),
+        ('name = "x"\nstrategies = []', "strategies"),
+        ('name = "x"\nstrategies = ["dce"]', "found 'dce'"),
+        ('name = "x"\nmembers = 1\nstrategies = ["dverge"]', "at least 2 members"),
+        ('name = "x"\nmembers = 1\n[[evaluation.attacks]]\nkind = "pgd"\ntarget = "member 1"', "member below 1"),
+        ('name = "x"\n[[evaluation.attacks]]\nkind = "pgd"\ntarget = "all"', "member 0.*or.*ensemble.*found 'all'"),
+        ('name = "x"\n[[evaluation.attacks]]\nkind = "quiet"', "quiet: expected the target .ensemble."),
+        (
+            'name = "x"\n[[evaluation.attacks]]\nknid = "pgd"',
+            r"unknown key evaluation.attacks.0.knid; did you mean kind\?",
+        ),
+        ('name = "x"\n[evaluation]\nepsilons = [0.0]', "evaluation.epsilons.0: expected greater than 0, found 0.0"),
+        ('name = "x"\n[evaluation]\npart = "train"', "evaluation.part: expected 'test' or 'tune'"),
+        ('name = "x"\n[cohort]\nrecords = 5', "cohort.source is missing"),
     ],
 )
 def test_mistakes_are_explained(text, reason):

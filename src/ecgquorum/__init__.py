@@ -11,30 +11,34 @@ if TYPE_CHECKING:
     from ecgquorum.cohorts import Batch, Cohort, build_cohort, fetch, open_source
     from ecgquorum.ensemble import Ensemble, Prediction, classify_files, load_ensemble, save_bundle
     from ecgquorum.errors import EcgQuorumError
-    from ecgquorum.evaluation import Scorecard, evaluate
+    from ecgquorum.evaluation import Scorecard, evaluate, named_ensembles
     from ecgquorum.members import Member, build_member
-    from ecgquorum.recipe import Recipe, load_recipe
+    from ecgquorum.recipe import Recipe, Study, load_recipe, load_study
     from ecgquorum.recordings import Recording, Simulation, Unreadable, read, read_all, simulate
     from ecgquorum.report import write_report
+    from ecgquorum.study import run_study
     from ecgquorum.training import train_ensemble
 
 _HOMES = {
     "errors": ("EcgQuorumError",),
-    "recipe": ("Recipe", "load_recipe"),
+    "recipe": ("Recipe", "Study", "load_recipe", "load_study"),
     "recordings": ("Recording", "Simulation", "Unreadable", "read", "read_all", "simulate"),
     "cohorts": ("Batch", "Cohort", "build_cohort", "fetch", "open_source"),
     "members": ("Member", "build_member"),
     "ensemble": ("Ensemble", "Prediction", "classify_files", "load_ensemble", "save_bundle"),
     "training": ("train_ensemble",),
-    "evaluation": ("Scorecard", "evaluate"),
+    "evaluation": ("Scorecard", "evaluate", "named_ensembles"),
     "report": ("write_report",),
+    "study": ("run_study",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [  # noqa: RUF022 (in pipeline order)
     "EcgQuorumError",
     "Recipe",
+    "Study",
     "load_recipe",
+    "load_study",
     "Recording",
     "Simulation",
     "Unreadable",
@@ -56,7 +60,9 @@ __all__ = [  # noqa: RUF022 (in pipeline order)
     "train_ensemble",
     "Scorecard",
     "evaluate",
+    "named_ensembles",
     "write_report",
+    "run_study",
 ]
 
 

@@ -1,6 +1,6 @@
 """What the command line prints, and how."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 if TYPE_CHECKING:
     from ecgquorum.cohorts import BuildReport, Cohort
-    from ecgquorum.cohorts.build import Progress as Report
+    from ecgquorum.evaluation import Scorecard
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -88,6 +88,24 @@ def print_cohort(cohort: "Cohort") -> None:
     out.print(f"data hash {cohort.data_hash}")
 
 
+def print_scorecard(card: "Scorecard") -> None:
+    """Accuracy under every condition, with its interval."""
+    from ecgquorum.evaluation.conditions import MASKING, MEMBERS
+
+    data = card.data
+    out.print(
+        f"accuracy (%) on {data.source}, {data.part} part, {data.n_records} recordings", style="bold", markup=False
+    )
+    found: dict[str, dict[str, str]] = {}
+    for row in card.find(measure="accuracy"):
+        if row.target != MEMBERS and row.attack != MASKING and row.estimate:
+            value, low, high = (100 * v for v in (row.estimate.value, row.estimate.low, row.estimate.high))
+            under = row.attack if not row.epsilon else f"{row.attack} on {row.target}, {row.epsilon:g} {data.unit}"
+            found.setdefault(f"  {under}", {})[row.ensemble] = f"{value:.1f} ({low:.1f} to {high:.1f})"
+    names = [one.name for one in card.ensembles]
+    print_table([("", *names), *((under, *(values.get(n, "") for n in names)) for under, values in found.items())])
+
+
 def print_table(rows: Sequence[tuple[str, ...]], notes: Sequence[str] = ()) -> None:
     """Columns as wide as what is in them, however narrow the terminal: the first one left-aligned, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -98,9 +116,19 @@ def print_table(rows: Sequence[tuple[str, ...]], notes: Sequence[str] = ()) -> N
 
 
 @contextmanager
-def counting(what: str) -> Iterator["Report"]:
-    """One bar that counts."""
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("left"), TimeRemainingColumn())
+def counting(what: str) -> Iterator[Callable[..., None]]:
+    """One bar that counts, and may say at what."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+        def count(done: int, total: int, now: str = what) -> None:
+            bar.update(task, completed=done, total=total, description=now)
+
+        yield count

@@ -8,7 +8,8 @@ EcgQuorumError
 ├── RecipeError      a recipe is wrong
 ├── AttackError      an attack cannot be run on this classifier, or in this norm
 ├── TrainingError    a training run cannot start, or cannot go on
-└── BundleError      a model on disk is missing, damaged or does not match its card
+├── BundleError      a model on disk is missing, damaged or does not match its card
+└── ScorecardError   a scorecard is missing or damaged, or does not go with the others
 
 Every message says what was expected, what was found and what to do. The command line prints that line alone.
 """
@@ -48,3 +49,7 @@ class TrainingError(EcgQuorumError):
 
 class BundleError(EcgQuorumError):
     """A model on disk is missing, damaged or does not match its card."""
+
+
+class ScorecardError(EcgQuorumError):
+    """A scorecard is missing or damaged, or does not go with the others."""

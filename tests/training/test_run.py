@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from ecgquorum import load_ensemble, train_ensemble
+from ecgquorum.ensemble import information_range
 from ecgquorum.errors import BundleError, EcgQuorumError, TrainingError
 from ecgquorum.recipe import parse_recipe
-from ecgquorum.training import information_range
 from ecgquorum.training.loop import learning_rate
 from ecgquorum.training.run import chosen_device
 

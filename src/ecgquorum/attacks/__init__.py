@@ -2,6 +2,7 @@
 
 from ecgquorum.attacks.apgd import APGD, dlr_loss
 from ecgquorum.attacks.attack import Attack, Classifier, ascended, frozen, gradient_of, projected
+from ecgquorum.attacks.building import ATTACKS, build_attack
 from ecgquorum.attacks.pgd import PGD
 from ecgquorum.attacks.quiet import QuietPGD
 from ecgquorum.attacks.sap import CPSC_KERNELS, PHYSIONET_KERNELS, SAP
@@ -10,6 +11,7 @@ from ecgquorum.attacks.worst import WorstCase, standard_suite
 
 __all__ = [
     "APGD",
+    "ATTACKS",
     "CPSC_KERNELS",
     "PGD",
     "PHYSIONET_KERNELS",
@@ -20,6 +22,7 @@ __all__ = [
     "Square",
     "WorstCase",
     "ascended",
+    "build_attack",
     "dlr_loss",
     "frozen",
     "gradient_of",

@@ -3,7 +3,7 @@
 from ecgquorum.ensemble.bundle import bundled_names, load_ensemble, save_bundle
 from ecgquorum.ensemble.classifying import classify_files
 from ecgquorum.ensemble.ensemble import Ensemble
-from ecgquorum.ensemble.prediction import Prediction, entropy
+from ecgquorum.ensemble.prediction import Prediction, entropy, information_range
 
 __all__ = [
     "Ensemble",
@@ -11,6 +11,7 @@ __all__ = [
     "bundled_names",
     "classify_files",
     "entropy",
+    "information_range",
     "load_ensemble",
     "save_bundle",
 ]

@@ -63,7 +63,7 @@ def save_bundle(ensemble: Ensemble, recipe: Recipe, path: str | Path, facts: Map
         "seed": recipe.seed,
         **(facts or {}),
         "recipe": recipe.toml(),
-        "versions": _versions(),
+        "versions": software_versions(),
         "git_commit": _git_commit(),
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
@@ -158,7 +158,8 @@ def _sealed(card: Mapping[str, Any]) -> dict[str, Any]:
     return rest | {"card_sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 
-def _versions() -> dict[str, str]:
+def software_versions() -> dict[str, str]:
+    """What this was computed with."""
     names = ("ecgquorum", "torch", "numpy", "scipy", "wfdb")
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 

@@ -1,5 +1,6 @@
 """What an ensemble says of recordings, and how sure it is."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,3 +87,10 @@ class Prediction:
             }
             for record, label, probs, members, spread, information, uncertainty in zip(*columns, strict=True)
         ]
+
+
+def information_range(prediction: Prediction) -> tuple[float, float]:
+    """(I_min, I_max) of a set of recordings; where members never disagree, (I_min, I_min + ln 2)."""
+    information = prediction.mutual_information
+    low, high = float(information.min()), float(information.max())
+    return (low, high) if high - low > 1e-9 else (low, low + math.log(2))

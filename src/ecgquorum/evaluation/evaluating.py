@@ -1,91 +1,170 @@
-"""Putting an ensemble to the test."""
+"""Putting ensembles to the test, and writing down all that follows from their answers."""
 
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from ecgquorum.cohorts import Cohort, Part
-from ecgquorum.ensemble import Ensemble, Prediction
-from ecgquorum.errors import CohortError
-from ecgquorum.evaluation import measures
-from ecgquorum.evaluation.measures import Estimate, bootstrapped
-from ecgquorum.evaluation.scorecard import Example, Scorecard
+from ecgquorum.cohorts import Cohort
+from ecgquorum.ensemble import Ensemble
+from ecgquorum.ensemble.bundle import software_versions
+from ecgquorum.evaluation.bench import Bench, Told
+from ecgquorum.evaluation.conditions import MASKING, MEMBERS, MIXED, NATURAL, WORST, Condition, mixtures
+from ecgquorum.evaluation.diversity import diversity_rows
+from ecgquorum.evaluation.masking import masking_checks
+from ecgquorum.evaluation.measuring import ONE_MEMBER, UNDEFINED, Answers, Measured, measured
+from ecgquorum.evaluation.mixing import assignments, mixed_accuracy, mixed_deferral_auc
+from ecgquorum.evaluation.scorecard import DataFacts, EnsembleFacts, Row, Scorecard, row_of
+from ecgquorum.members import Member
+from ecgquorum.recipe import EvaluationRecipe, parse_recipe
+from ecgquorum.recipe.study import EPSILONS
+from ecgquorum.training.store import extracted_features
 
-_EXAMPLE_S = 6.0
-_DOUBTFUL = 2
+_UNITS = {"microvolt": "µV", "unit": "of the lead's peak"}
 
 
-def evaluate(ensemble: Ensemble, cohort: Cohort, part: Part = "test", n_examples: int = 6) -> Scorecard:
-    """Classify every recording of the part and measure the answers."""
-    indices = cohort.part(part)
-    if len(indices) == 0:
-        raise CohortError(f"{cohort.path}: expected recordings in the {part} part, found none")
-    if (
-        cohort.classes != ensemble.classes
-        or cohort.leads != ensemble.spec.leads
-        or cohort.rate_hz != ensemble.spec.rate_hz
-    ):
-        raise CohortError(
-            f"{cohort.path}: expected the model's classes, leads and rate ({', '.join(ensemble.classes)}; "
-            f"{', '.join(ensemble.spec.leads)}; {ensemble.spec.rate_hz:g} Hz), found others"
-        )
-    prediction = ensemble.predict_part(cohort, part)
-    truth, answer = cohort.labels[indices], prediction.label_index
-    n_records, n_classes = len(indices), len(cohort.classes)
-    wrong = truth != answer
-    kept, errors_left = measures.deferral_curve(wrong, prediction.uncertainty)
-    by_member = prediction.member_probs.argmax(axis=2)
+def evaluate(
+    ensembles: Ensemble | Mapping[str, Ensemble],
+    cohort: Cohort,
+    evaluation: EvaluationRecipe | None = None,
+    *,
+    store: str | Path | None = None,
+    told: Told | None = None,
+) -> Scorecard:
+    """Classify a part of the cohort under every condition by every ensemble, measure the answers, look for masking.
 
-    def f1_of(label: int) -> Estimate:
-        return bootstrapped(lambda weights: measures.class_f1(truth, answer, n_classes, weights)[:, label], n_records)
-
+    ensembles: one, or several by the names that tables call them by
+    store:     where crafted recordings are kept and looked for; without one they are crafted anew
+    told:      is told how far it is
+    """
+    if isinstance(ensembles, Ensemble):
+        ensembles = named_ensembles([ensembles])
+    evaluation = evaluation or EvaluationRecipe()
+    if evaluation.epsilons is None and ensembles:
+        scaling = next(iter(ensembles.values())).spec.scaling
+        evaluation = evaluation.model_copy(update={"epsilons": EPSILONS[scaling]})
+    bench = Bench(ensembles, cohort, evaluation, Path(store) if store else None, told)
+    bench.run()
+    facts = [_facts(bench, e) for e in range(len(bench.ensembles))]
+    counts = {name: int((bench.truth == i).sum()) for i, name in enumerate(cohort.classes)}
     return Scorecard(
-        name=str(ensemble.card.get("name", "ensemble")),
-        data=str(cohort.card["source"]),
-        part=part,
-        classes=list(cohort.classes),
-        class_names=cohort.class_names,
-        n_recordings={name: int((truth == i).sum()) for i, name in enumerate(cohort.classes)},
-        members=len(ensemble.members),
-        accuracy=bootstrapped(partial(measures.accuracy, ~wrong), n_records),
-        macro_f1=bootstrapped(partial(measures.macro_f1, truth, answer, n_classes), n_records),
-        class_f1={name: f1_of(i) for i, name in enumerate(cohort.classes)},
-        member_accuracy=[
-            bootstrapped(partial(measures.accuracy, by_member[:, k] == truth), n_records)
-            for k in range(by_member.shape[1])
-        ],
-        confusion=measures.confusion(truth, answer, n_classes).tolist(),
-        uncertainty_right=prediction.uncertainty[~wrong].tolist(),
-        uncertainty_wrong=prediction.uncertainty[wrong].tolist(),
-        kept=kept.tolist(),
-        errors_left=errors_left.tolist(),
-        examples=_examples(cohort, indices, prediction, n_examples),
-        model_sha256=str(ensemble.card.get("weights_sha256", "")),
-        data_hash=cohort.data_hash,
-        same_cohort=ensemble.card.get("data_hash") == cohort.data_hash,
+        data=DataFacts(
+            source=str(cohort.card["source"]),
+            part=evaluation.part,
+            classes=cohort.classes,
+            class_names=cohort.class_names,
+            n_recordings=counts,
+            unit=_UNITS[bench.ensembles[0].spec.scaling],
+            data=cohort.data_hash,
+        ),
+        ensembles=tuple(facts),
+        conditions=tuple(bench.conditions),
+        rows=tuple(row for e in range(len(facts)) for row in _rows(bench, e, facts[e])),
+        ids=tuple(cohort.rows[i].id for i in bench.indices),
+        truth=bench.truth,
+        records=tuple(bench.records),
+        answers=bench.answers,
+        examples=tuple(bench.examples),
+        evaluation=evaluation.model_dump(mode="json"),
+        versions=software_versions(),
     )
 
 
-def _examples(cohort: Cohort, indices: np.ndarray, prediction: Prediction, n: int) -> list[Example]:
-    """The surest of some classes, then the most uncertain of all: what is easy, and what a person should see."""
-    order = np.argsort(prediction.uncertainty, kind="stable")
-    truth = cohort.labels[indices]
-    surest = [next(int(i) for i in order if truth[i] == label) for label in np.unique(truth)][: n - _DOUBTFUL]
-    doubtful = [int(i) for i in order[::-1] if i not in surest]
-    chosen = surest + doubtful[: n - len(surest)]
-    examples = []
-    for i in chosen:
-        signal = cohort.signal(int(indices[i]))[min(1, len(cohort.leads) - 1)]
-        examples.append(
-            Example(
-                id=prediction.ids[i],
-                truth=cohort.classes[truth[i]],
-                answer=prediction.labels[i],
-                probability=float(prediction.probs[i].max()),
-                uncertainty=float(prediction.uncertainty[i]),
-                rate_hz=cohort.rate_hz,
-                lead=cohort.leads[min(1, len(cohort.leads) - 1)],
-                millivolts=[round(float(v), 4) for v in signal[: round(_EXAMPLE_S * cohort.rate_hz)]],
-            )
-        )
-    return examples
+def named_ensembles(ensembles: Iterable[Ensemble]) -> dict[str, Ensemble]:
+    """Each by its strategy; by recipe, seed and number as well where that is not enough to tell them apart."""
+    ensembles = list(ensembles)
+    for parts in (("strategy",), ("strategy", "seed"), ("strategy", "seed", "recipe")):
+        names = [_called(ensemble, parts) for ensemble in ensembles]
+        if len(set(names)) == len(names):
+            return dict(zip(names, ensembles, strict=True))
+    return {f"{name} #{number}": ensemble for number, (name, ensemble) in enumerate(zip(names, ensembles, strict=True))}
+
+
+def _called(ensemble: Ensemble, parts: tuple[str, ...]) -> str:
+    if "recipe" not in ensemble.card:
+        return "ensemble"
+    recipe = parse_recipe(ensemble.card["recipe"])
+    beyond = {"strategy": "", "seed": f" seed {recipe.seed}", "recipe": f" {recipe.name}"}
+    return recipe.strategy + "".join(beyond[part] for part in parts)
+
+
+def _facts(bench: Bench, e: int) -> EnsembleFacts:
+    ensemble = bench.ensembles[e]
+    recipe = parse_recipe(ensemble.card["recipe"]) if "recipe" in ensemble.card else None
+    return EnsembleFacts(
+        name=bench.names[e],
+        strategy=recipe.strategy if recipe else "",
+        seed=recipe.seed if recipe else 0,
+        members=len(ensemble.members),
+        model=str(ensemble.card.get("weights_sha256", "")),
+        information_range=bench.ranges[e],
+        same_cohort=ensemble.card.get("data_hash") == bench.cohort.data_hash,
+        network=f"{recipe.member.kind}, width {recipe.member.width:g}" if recipe else "",
+    )
+
+
+def _rows(bench: Bench, e: int, facts: EnsembleFacts) -> Iterator[Row]:
+    """All that is measured of one ensemble."""
+    bench.tell(f"measuring {facts.name}")
+
+    def rows(condition: Condition, n_records: int, found: Iterable[Measured]) -> Iterator[Row]:
+        return (row_of(facts, bench.cohort.data_hash, condition, n_records, one) for one in found)
+
+    classes = bench.cohort.classes
+    for number, condition in enumerate(bench.conditions):
+        yield from rows(condition, len(bench.records[number]), measured(bench.answers[e, number], classes))
+    for epsilon, worst in _worst(bench, e):
+        yield from rows(Condition(WORST, "ensemble", epsilon), len(worst.truth), measured(worst, classes))
+    for attack, target, numbers in mixtures(bench.conditions):
+        condition = Condition(f"{MIXED} {attack}", target, bench.conditions[numbers[-1]].epsilon)
+        yield from rows(condition, len(bench.indices), _mixed(bench, e, numbers))
+    yield from rows(Condition(NATURAL, MEMBERS), len(bench.indices), _members(bench, e))
+    places = bench.chosen(bench.evaluation.masking_records)
+    if len(places):
+        bench.tell(f"looking for hidden gradients of {facts.name}")
+        epsilons = sorted(bench.evaluation.epsilons or ())
+        epsilon = epsilons[min(1, len(epsilons) - 1)]
+        ensemble = bench.ensembles[e]
+        batch = bench.cohort.batch(bench.indices[places], ensemble.spec).to(next(ensemble.parameters()).device)
+        checks = masking_checks(ensemble, batch, epsilon, bench.evaluation.seed)
+        yield from rows(Condition(MASKING, "ensemble", epsilon), len(places), checks)
+
+
+def _worst(bench: Bench, e: int) -> Iterator[tuple[float, Answers]]:
+    """For each strength, and each recording, the answer that went most wrong under anything up to that strength."""
+    for epsilon in sorted({condition.epsilon for condition in bench.conditions[1:]}):
+        under = [i for i, condition in enumerate(bench.conditions) if condition.epsilon <= epsilon]
+        common = bench.records[0]
+        for i in under:
+            common = np.intersect1d(common, bench.records[i])
+        said = [bench.answers[e, i].at(np.searchsorted(bench.records[i], common)) for i in under]
+        worst, places = np.argmin([answers.margin for answers in said], axis=0), np.arange(len(common))
+        probs = np.stack([answers.member_probs for answers in said])[worst, places]
+        uncertainty = np.stack([answers.uncertainty for answers in said])[worst, places]
+        yield epsilon, Answers(said[0].truth, probs, uncertainty)
+
+
+def _mixed(bench: Bench, e: int, numbers: tuple[int, ...]) -> Iterator[Measured]:
+    """On recordings of which some are attacked: the same ones, as strongly, for every ensemble."""
+    strengths = [bench.answers[e, i] for i in (0, *numbers)]
+    assigned = assignments(len(bench.indices), bench.evaluation.seed)
+    yield Measured("accuracy", "", mixed_accuracy(strengths, assigned))
+    if strengths[0].alone:
+        yield Measured("deferral_auc", "", UNDEFINED, ONE_MEMBER)
+    else:
+        yield Measured("deferral_auc", "", mixed_deferral_auc(strengths, assigned))
+
+
+def _members(bench: Bench, e: int) -> Iterator[Measured]:
+    """Each member by itself, and how different they are on recordings that none was trained on."""
+    ensemble, natural, cohort = bench.ensembles[e], bench.answers[e, 0], bench.cohort
+    for k in range(natural.member_probs.shape[1]):
+        alone = Answers(natural.truth, natural.member_probs[:, k : k + 1], natural.uncertainty)
+        yield replace(next(measured(alone, cohort.classes)), detail=str(k))
+    if natural.alone:
+        return
+    unseen = np.concatenate([cohort.part("tune"), bench.indices]) if bench.evaluation.part == "test" else bench.indices
+    members = [member for member in ensemble.members if isinstance(member, Member)]
+    features = [extracted_features(member, cohort, unseen, ensemble.spec).double().numpy() for member in members]
+    yield from diversity_rows(features, natural)

@@ -56,6 +56,20 @@ def bootstrapped(measure: Callable[[Array], Array], n_records: int, *, seed: int
     return Estimate(whole, float(low), float(high))
 
 
+def jackknifed(measure: Callable[[Flags], float], n_records: int, *, seed: int = 0, blocks: int = 20) -> Estimate:
+    """`measure` on all recordings, and 1.96 standard errors to both sides, from leaving out a block at a time.
+
+    measure: which recordings to take (record,) -> the value; for measures that a draw with replacement would bias
+    """
+    whole = measure(np.ones(n_records, dtype=bool))
+    block_of = numpy_generator(seed, "jackknife").permutation(n_records) % blocks
+    left_out = np.array([measure(block_of != block) for block in range(blocks)])
+    error = np.sqrt((blocks - 1) * left_out.var()) if np.isfinite(left_out).all() else np.nan
+    if not np.isfinite(whole) or not np.isfinite(error):
+        return Estimate(float("nan"), float("nan"), float("nan"))
+    return Estimate(whole, float(whole - 1.96 * error), float(whole + 1.96 * error))
+
+
 # --- answers ---------------------------------------------------------------------------------------------------------
 
 
@@ -65,16 +79,14 @@ def accuracy(right: Flags, weights: Array) -> Array:
 
 
 def class_f1(truth: Labels, answer: Labels, n_classes: int, weights: Array) -> Array:
-    """(draw, class): F1 = 2 TP / (2 TP + FP + FN); 0 for a class that is neither there nor named."""
+    """(draw, class): F1 = 2 TP / (2 TP + FP + FN); NaN for a class that is neither there nor named."""
     is_true, is_named = np.eye(n_classes)[truth], np.eye(n_classes)[answer]
-    both = weights @ (is_true * is_named)
-    either = weights @ (is_true + is_named)
-    return np.asarray(np.divide(2 * both, either, out=np.zeros_like(both), where=either > 0))
+    return _ratio(2 * (weights @ (is_true * is_named)), weights @ (is_true + is_named))
 
 
 def macro_f1(truth: Labels, answer: Labels, n_classes: int, weights: Array) -> Array:
-    """(draw,): the mean of F1 over classes."""
-    return np.asarray(class_f1(truth, answer, n_classes, weights).mean(axis=1))
+    """(draw,): the mean of F1 over the classes that are there or named."""
+    return np.asarray(np.nanmean(class_f1(truth, answer, n_classes, weights), axis=1))
 
 
 def confusion(truth: Labels, answer: Labels, n_classes: int) -> Labels:
@@ -93,8 +105,8 @@ def thresholds() -> Array:
 
 
 def certain_counts(right: Flags, uncertainty: Array, weights: Array) -> tuple[Array, Array]:
-    """Right and wrong answers that are certain, uncertainty <= t: (draw, threshold) each."""
-    certain = (uncertainty[:, None] <= thresholds()).astype(np.float64)
+    """Right and wrong answers that are certain, uncertainty (within 0 and 1) <= t: (draw, threshold) each."""
+    certain = (np.clip(uncertainty, 0, 1)[:, None] <= thresholds()).astype(np.float64)
     return weights @ (certain * right[:, None]), weights @ (certain * ~right[:, None])
 
 

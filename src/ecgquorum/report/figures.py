@@ -1,124 +1,229 @@
-"""The figures of a report, each drawn from a scorecard alone; colours that colour-blind readers can tell apart."""
+"""The figures of a report, each drawn from a scorecard alone."""
 
-from typing import Any
+from collections.abc import Callable
 
-import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ecgquorum.evaluation import measures
+from ecgquorum.evaluation.conditions import MASKING, MEMBERS, MIXED, NATURAL, WORST, mixtures
+from ecgquorum.evaluation.measures import Estimate
+from ecgquorum.evaluation.mixing import assignments, mixed_deferral_curve
 from ecgquorum.evaluation.scorecard import Scorecard
-from ecgquorum.report.paper import MM_PER_MV, MM_PER_S, draw_paper, paper_size_mm
+from ecgquorum.report.example_figure import examples_figure
+from ecgquorum.report.style import QUIET, line_look, look, panels, styled
 
-RIGHT, WRONG, QUIET = "#00704f", "#b83a00", "#555555"
-_HEIGHT_MV = (-0.8, 1.2)
-_MM = 1 / 25.4
-_STYLE: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+_MIDDLE = 1  # which strength stands for attacks in figures that show one: the second
 
 
-def examples_figure(card: Scorecard) -> Figure:
-    """Recordings on ECG paper with the ensemble's answer and its uncertainty; green where right, red where wrong."""
-    n = len(card.examples)
-    seconds = max(len(e.millivolts) / e.rate_hz for e in card.examples)
-    width_mm, height_mm = paper_size_mm(seconds, _HEIGHT_MV)
-    columns = 2
-    rows = -(-n // columns)
-    title_mm, gap_mm = 9.0, 6.0
-    total_w, total_h = columns * width_mm + (columns + 1) * gap_mm, rows * (height_mm + title_mm) + gap_mm
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(total_w * _MM, total_h * _MM))
-        for number, example in enumerate(card.examples):
-            row, column = divmod(number, columns)
-            left = gap_mm + column * (width_mm + gap_mm)
-            bottom = total_h - (row + 1) * (height_mm + title_mm)
-            ax = figure.add_axes((left / total_w, bottom / total_h, width_mm / total_w, height_mm / total_h))
-            draw_paper(ax, example.millivolts, example.rate_hz, _HEIGHT_MV)
-            right = example.answer == example.truth
-            ax.set_title(
-                f"{'✓' if right else '✗'} {example.answer}  p {example.probability:.2f}  "
-                f"uncertainty {example.uncertainty:.2f}" + ("" if right else f"   (is {example.truth})"),
-                loc="left",
-                color=RIGHT if right else WRONG,
-                fontsize=9,
-                fontweight="bold",
-                pad=3,
-            )
-            ax.set_title(example.id, loc="right", color=QUIET, fontsize=7, pad=3)
-        lead = card.examples[0].lead
-        figure.text(
-            gap_mm / total_w,
-            1.5 / total_h,
-            f"lead {lead}, {MM_PER_S:g} mm/s, {MM_PER_MV:g} mm/mV, first {seconds:g} s",
-            fontsize=7,
-            color=QUIET,
-        )
-    return figure
+def accuracy_figure(card: Scorecard) -> Figure | None:
+    """Accuracy against the strength of each attack, with intervals."""
+    return _against_epsilon(card, "accuracy", "accuracy (%)", worst=True)
 
 
-def deferral_figure(card: Scorecard) -> Figure:
-    """Errors left against the share that is left to the ensemble, beside what deferring at random would leave."""
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(4.6, 3.4), layout="constrained")
-        ax = figure.add_subplot()
-        kept, errors = 100 * np.array(card.kept), 100 * np.array(card.errors_left)
-        ax.plot(kept, kept / 100 * errors[-1], color=QUIET, linestyle="--", label="people read a random share")
-        ax.plot(kept, errors, color="#0b5fa5", linewidth=2, label="people read the most uncertain")
+def gap_figure(card: Scorecard) -> Figure | None:
+    """Delta I_norm against the strength of each attack, with intervals."""
+    return _against_epsilon(card, "delta_i_norm", "Δ I_norm (× 100), wrong less right", worst=False)
+
+
+def deferral_figure(card: Scorecard) -> Figure | None:
+    """Errors left against the share of recordings left to the ensemble, natural and mixed."""
+    if all(one.members == 1 for one in card.ensembles):
+        return None
+    kinds = [
+        ("natural", NATURAL, ()),
+        *((f"{MIXED} {a}, {t}", f"{MIXED} {a}", n) for a, t, n in mixtures(card.conditions)),
+    ]
+    assigned = assignments(card.data.n_records, int(card.evaluation["seed"]))
+    figure, axes = panels(len(kinds), columns=3)
+    for ax, (title, attack, numbers) in zip(axes, kinds, strict=True):
+        highest = 1.0
+        for e, one in enumerate(card.ensembles):
+            if one.members == 1 or not all((e, c) in card.answers for c in (0, *numbers)):
+                continue
+            strengths = [card.answers[e, c] for c in (0, *numbers)]
+            if numbers:
+                kept, errors = mixed_deferral_curve(strengths, assigned)
+            else:
+                kept, errors = measures.deferral_curve(~strengths[0].right, strengths[0].uncertainty)
+            area = card.estimate(ensemble=one.name, attack=attack, measure="deferral_auc")
+            ax.plot(100 * kept, 100 * errors, label=_with_area(one.name, area), **line_look(e))
+            ax.plot([0, 100], [0, 100 * errors[-1]], color=QUIET, linewidth=0.6, linestyle=":")
+            highest = max(highest, 100 * errors[-1])
+        ax.set(title=title, xlim=(0, 100), ylim=(0, 1.05 * highest))
         ax.set_xlabel("recordings left to the ensemble (%)")
         ax.set_ylabel("errors left (% of all recordings)")
-        ax.set_xlim(0, 100)
-        ax.set_ylim(0, max(1.0, errors[-1] * 1.1))
-        ax.legend(frameon=False)
+        ax.legend(frameon=False, fontsize=7, title="area (95 % interval)", title_fontsize=7)
     return figure
 
 
-def uncertainty_figure(card: Scorecard) -> Figure:
-    """How uncertain the ensemble was where it was right, and where it was wrong."""
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(4.6, 3.4), layout="constrained")
-        ax = figure.add_subplot()
-        values = [*card.uncertainty_right, *card.uncertainty_wrong]
-        edges = np.linspace(min(0.0, *values), max(1.0, *values), 26).tolist()
-        parts = ((card.uncertainty_right, RIGHT, "right"), (card.uncertainty_wrong, WRONG, "wrong"))
-        for part, colour, name in parts:
-            if part:
-                weights = np.full(len(part), 100 / len(part))
-                ax.hist(
-                    part,
-                    edges,
-                    weights=weights,
-                    histtype="step",
-                    color=colour,
-                    linewidth=2,
-                    label=f"{name} ({len(part)})",
-                )
-        ax.set_xlabel("normalised uncertainty (1 = the most in training)")
-        ax.set_ylabel("recordings (% of their kind)")
-        ax.legend(frameon=False)
+def thresholds_figure(card: Scorecard) -> Figure | None:
+    """R_cc, R_iu and UA against the threshold of uncertainty, natural and attacked."""
+    if all(one.members == 1 for one in card.ensembles):
+        return None
+    curves: dict[str, Callable[..., measures.Array]] = {
+        "R_cc, correct when certain (%)": measures.correct_certain_ratio,
+        "R_iu, uncertain when wrong (%)": measures.incorrect_uncertain_ratio,
+        "UA, uncertainty accuracy (%)": measures.uncertainty_accuracy,
+    }
+    numbers = [0, *_middle_conditions(card)]
+    figure, axes = panels(len(curves) * len(numbers), columns=len(curves), width=3.4, height=2.8)
+    for place, ax in enumerate(axes):
+        number, (name, curve) = numbers[place // len(curves)], list(curves.items())[place % len(curves)]
+        for e, one in enumerate(card.ensembles):
+            if one.members > 1 and (e, number) in card.answers:
+                said = card.answers[e, number]
+                values = curve(said.right, said.uncertainty, np.ones((1, len(said.truth))))[0]
+                ax.plot(measures.thresholds(), 100 * values, label=one.name, **line_look(e))
+        ax.set(xlim=(0, 1), ylim=(-2, 102), title=str(card.conditions[number]))
+        ax.set_xlabel("threshold of normalised uncertainty")
+        ax.set_ylabel(name)
+    axes[0].legend(frameon=False, fontsize=7)
+    return figure
+
+
+def diversity_figure(card: Scorecard) -> Figure | None:
+    """How much of one member's features another's predict, for every ordered pair, ensemble by ensemble."""
+    several = [one for one in card.ensembles if one.members > 1]
+    if not several:
+        return None
+    figure, axes = panels(len(several), columns=4, width=2.7, height=2.7)
+    image = None
+    for ax, one in zip(axes, several, strict=True):
+        matrix = np.full((one.members, one.members), np.nan)
+        for row in card.find(ensemble=one.name, target=MEMBERS, measure="adjusted_r2"):
+            i, j = map(int, row.detail.split("→"))
+            matrix[i, j] = np.nan if row.value is None else row.value
+        image = ax.imshow(matrix, cmap="cividis", vmin=0, vmax=1)
+        for (i, j), value in np.ndenumerate(matrix):
+            text = "–" if np.isnan(value) else f"{value:.2f}"
+            ax.text(j, i, text, ha="center", va="center", color="black" if value > 0.6 or np.isnan(value) else "white")
+        ax.set(title=one.name, xticks=range(one.members), yticks=range(one.members))
+        ax.set_xlabel("features of member ...")
+        ax.set_ylabel("predicted from member ...")
+    if image is not None:
+        figure.colorbar(image, ax=axes, label="adjusted R²", shrink=0.8)
+    return figure
+
+
+def masking_figure(card: Scorecard) -> Figure | None:
+    """Loss against steps of the attack, and what attackers of different knowledge achieve."""
+    if not any(card.find(attack=MASKING)):
+        return None
+    figure, (steps_ax, ax) = panels(2, width=4.6)
+    kinds = ("white box", "transfer", "black box")
+    width = 0.8 / len(card.ensembles)
+    for e, one in enumerate(card.ensembles):
+        rows = list(card.find(ensemble=one.name, attack=MASKING, measure="loss"))
+        steps = [int(row.detail.split()[0]) for row in rows]
+        _with_bars(steps_ax, steps, [row.estimate for row in rows], e, one.name, scale=1.0)
+        rates = [card.estimate(ensemble=one.name, attack=MASKING, measure="error_rate", detail=kind) for kind in kinds]
+        known = [rate or Estimate(np.nan, np.nan, np.nan) for rate in rates]
+        middle = np.arange(len(kinds)) + (e - (len(card.ensembles) - 1) / 2) * width
+        values = np.array([rate.value for rate in known])
+        spread = np.array([[rate.value - rate.low for rate in known], [rate.high - rate.value for rate in known]])
+        ax.bar(middle, 100 * values, width, yerr=100 * spread, color=look(e)["color"], label=one.name, capsize=2)
+    steps_ax.set_xscale("symlog", linthresh=1)
+    steps_ax.set_xticks([0, 1, 2, 5, 10, 20, 50, 100], ["0", "1", "2", "5", "10", "20", "50", "100"])
+    steps_ax.minorticks_off()
+    steps_ax.set_xlabel("steps of PGD on the ensemble")
+    steps_ax.set_ylabel("mean cross-entropy (nat)")
+    ax.set_xticks(range(len(kinds)), kinds)
+    ax.set_xlabel("what the attacker knows")
+    ax.set_ylabel("recordings made wrong (%)")
+    ax.legend(frameon=False, fontsize=7)
     return figure
 
 
 def confusion_figure(card: Scorecard) -> Figure:
-    """Counts of what is against what was said, shaded by the share of each true class."""
-    counts = np.array(card.confusion)
-    share = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
-    size = 1.6 + 0.5 * len(card.classes)
-    with mpl.rc_context({**_STYLE, "axes.spines.left": False, "axes.spines.bottom": False}):
-        figure = Figure(figsize=(size + 0.8, size), layout="constrained")
-        ax = figure.add_subplot()
+    """Counts of what is against what was said of natural recordings, shaded by the share of each true class."""
+    classes = card.data.classes
+    size = 1.5 + 0.38 * len(classes)
+    figure, axes = panels(len(card.ensembles), columns=4, width=size, height=size)
+    for e, (ax, one) in enumerate(zip(axes, card.ensembles, strict=True)):
+        counts = measures.confusion(card.truth, card.answers[e, 0].answer, len(classes))
+        share = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
         ax.imshow(share, cmap="Blues", vmin=0, vmax=1)
         for (row, column), count in np.ndenumerate(counts):
             colour = "white" if share[row, column] > 0.55 else "#222222"
-            ax.text(column, row, str(count), ha="center", va="center", color=colour)
-        ax.set_xticks(range(len(card.classes)), card.classes)
-        ax.set_yticks(range(len(card.classes)), card.classes)
+            ax.text(column, row, str(count), ha="center", va="center", color=colour, fontsize=7)
+        ax.set_xticks(range(len(classes)), classes, rotation=90 if len(classes) > 4 else 0)
+        ax.set_yticks(range(len(classes)), classes)
+        ax.set_title(one.name)
         ax.set_xlabel("the ensemble says (recordings)")
         ax.set_ylabel("the label is")
     return figure
 
 
-FIGURES = {
+def _against_epsilon(card: Scorecard, measure: str, label: str, *, worst: bool) -> Figure | None:
+    families = list(dict.fromkeys((c.attack, c.target) for c in card.conditions if c.attack != NATURAL))
+    if worst and any(card.find(attack=WORST)):
+        families.append((WORST, "ensemble"))
+    if not any(row.value is not None for row in card.find(measure=measure)) or not families:
+        return None
+    figure, axes = panels(len(families), columns=3)
+    for ax, (attack, target) in zip(axes, families, strict=True):
+        for e, one in enumerate(card.ensembles):
+            rows = list(card.find(ensemble=one.name, attack=NATURAL, target="", measure=measure))
+            rows += list(card.find(ensemble=one.name, attack=attack, target=target, measure=measure))
+            rows.sort(key=lambda row: row.epsilon)
+            _with_bars(ax, [row.epsilon for row in rows], [row.estimate for row in rows], e, one.name, scale=100.0)
+        n_records = next((row.n_records for row in card.find(attack=attack, target=target)), 0)
+        on = "" if attack == WORST else f" on the {target}" if target == "ensemble" else f" on {target}"
+        ax.set_title(f"{attack}{on}  (n = {n_records})")
+        ax.set_xlabel(f"strength ε ({card.data.unit})")
+        ax.set_ylabel(label)
+        ax.axhline(0, color=QUIET, linewidth=0.5)
+        ax.set_xlim(left=0)
+        if measure == "accuracy":
+            ax.set_ylim(-2, 102)
+    axes[0].legend(frameon=False, fontsize=7)
+    return figure
+
+
+def _with_bars(
+    ax: Axes, x: list[float] | list[int], estimates: list[Estimate | None], number: int, label: str, *, scale: float
+) -> None:
+    """A line through the values, and their intervals as a band."""
+    known = [(place, found) for place, found in zip(x, estimates, strict=True) if found is not None]
+    if not known:
+        return
+    places = [place for place, _ in known]
+    kind = look(number)
+    ax.plot(places, [scale * found.value for _, found in known], label=label, markersize=4, **kind)
+    low, high = [scale * found.low for _, found in known], [scale * found.high for _, found in known]
+    ax.fill_between(places, low, high, color=kind["color"], alpha=0.15, linewidth=0)
+
+
+def _middle_conditions(card: Scorecard) -> list[int]:
+    """Of each of the first two attacks on all recordings, the condition that stands for it."""
+    families: dict[tuple[str, str], list[int]] = {}
+    for number, condition in enumerate(card.conditions):
+        if condition.attack != NATURAL and condition.records is None:
+            families.setdefault((condition.attack, condition.target), []).append(number)
+    return [numbers[min(_MIDDLE, len(numbers) - 1)] for numbers in list(families.values())[:2]]
+
+
+def _with_area(name: str, area: Estimate | None) -> str:
+    return f"{name}  {100 * area.value:.1f} ({100 * area.low:.1f} to {100 * area.high:.1f})" if area else name
+
+
+FIGURES: dict[str, Callable[[Scorecard], Figure | None]] = {
     "examples": examples_figure,
+    "accuracy": accuracy_figure,
+    "uncertainty_gap": gap_figure,
     "deferral": deferral_figure,
-    "uncertainty": uncertainty_figure,
+    "thresholds": thresholds_figure,
+    "diversity": diversity_figure,
+    "masking": masking_figure,
     "confusion": confusion_figure,
 }
-"""Every figure of a report by its file name."""
+"""Every figure of a report by its file name; None where a scorecard has nothing to draw."""
+
+
+def drawn_figures(card: Scorecard) -> dict[str, Figure]:
+    """All figures that the scorecard has something for."""
+    with styled():
+        drawn = {name: draw(card) for name, draw in FIGURES.items()}
+    return {name: figure for name, figure in drawn.items() if figure is not None}

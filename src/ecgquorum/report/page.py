@@ -1,6 +1,8 @@
-"""The report: one HTML page that opens offline, its figures inside it and beside it."""
+"""The report: one HTML page that opens offline, its figures and tables inside it and beside it."""
 
 import io
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -8,32 +10,76 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from ecgquorum.atomic import write_atomically
-from ecgquorum.evaluation.scorecard import Scorecard
-from ecgquorum.report.figures import FIGURES
+from ecgquorum.errors import ScorecardError
+from ecgquorum.evaluation.merging import merged
+from ecgquorum.evaluation.scorecard import Scorecard, rows_csv
+from ecgquorum.report.figures import drawn_figures
+from ecgquorum.report.published import published_data
+from ecgquorum.report.rendering import as_csv, as_latex, as_markdown
+from ecgquorum.report.signs import signs_of_masking
+from ecgquorum.report.tables import tables_of
 
 _PNG_DPI = 144
 
 
-def write_report(card: Scorecard, out: str | Path) -> Path:
-    """Write `report.html` and each figure as PNG and SVG to the folder `out`; returns the page's path."""
+def write_report(cards: Scorecard | Sequence[Scorecard], out: str | Path) -> Path:
+    """Write `report.html`, `figures/` (PNG, SVG) and `tables/` (CSV, Markdown, LaTeX) to `out`; gives the page's path.
+
+    Scorecards of the same recordings share their tables; others get a part of the page each.
+    """
     out = Path(out)
-    drawn: dict[str, str] = {}
-    for name, draw in FIGURES.items():
-        figure = draw(card)
-        write_atomically(out / f"{name}.png", _rendered(figure, "png"))
-        svg = _rendered(figure, "svg")
-        write_atomically(out / f"{name}.svg", svg)
-        text = svg.decode()
-        drawn[name] = text[text.index("<svg") :]
+    cards = [cards] if isinstance(cards, Scorecard) else list(cards)
+    if not cards:
+        raise ScorecardError("expected a scorecard to report, found none")
+    parts = []
+    for number, card in enumerate(merged(cards)):
+        mark = "" if number == 0 else f"{number + 1}_"
+        tables = tables_of(card)
+        for table in tables:
+            for ending, text in (("csv", as_csv(table)), ("md", as_markdown(table)), ("tex", as_latex(table))):
+                write_atomically(out / "tables" / f"{mark}{table.name}.{ending}", text)
+        write_atomically(out / "tables" / f"{mark}all_rows.csv", rows_csv(card.rows))
+        figures = {
+            name: _written(figure, out / "figures" / f"{mark}{name}", f"{mark}{name}")
+            for name, figure in drawn_figures(card).items()
+        }
+        by_name = {table.name: table for table in tables}
+        parts.append(
+            {
+                "card": card,
+                "tables": by_name,
+                "figures": figures,
+                "paper": published_data(card.data.classes),
+                "signs": {one.name: signs_of_masking(card, one.name) for one in card.ensembles},
+            }
+        )
     environment = Environment(
         loader=PackageLoader("ecgquorum.report", "."),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
+        lstrip_blocks=True,
     )
-    page = environment.get_template("page.html").render(card=card, figures=drawn)
-    write_atomically(out / "report.html", page)
+    environment.filters |= {"dec": _dec, "signed": _signed}
+    write_atomically(out / "report.html", environment.get_template("page.html").render(parts=parts))
     return out / "report.html"
+
+
+def _written(figure: Figure, path: Path, name: str) -> str:
+    """Write the figure as PNG and SVG; gives the SVG to put in a page, its inner names made its own."""
+    write_atomically(path.with_suffix(".png"), _rendered(figure, "png"))
+    svg = _rendered(figure, "svg").decode()
+    write_atomically(path.with_suffix(".svg"), svg)
+    inner = svg[svg.index("<svg") :]
+    return re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", inner)
+
+
+def _dec(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}"
+
+
+def _signed(value: float, digits: int) -> str:
+    return f"{value:+.{digits}f}"
 
 
 def _rendered(figure: Figure, kind: str) -> bytes:

@@ -4,7 +4,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from ecgquorum.recipe import Recipe
 from ecgquorum.training.loop import Row
@@ -14,8 +22,9 @@ from ecgquorum.training.strategy import Unit, phase_plan, planned_units
 class ProgressBar:
     """An observer that draws: which training, epoch, loss, accuracy on the tune part, time left."""
 
-    def __init__(self, progress: Progress, task: TaskID, recipe: Recipe) -> None:
+    def __init__(self, progress: Progress, task: TaskID, recipe: Recipe, stage: str = "") -> None:
         self._progress, self._task = progress, task
+        self._stage = f"{stage}  " if stage else ""
         units = planned_units(recipe, "")
         self._epochs = sum(phase_plan(recipe, unit.phase).epochs for unit in units)
         self._done = 0
@@ -27,19 +36,21 @@ class ProgressBar:
         self._done += self._now
         self._now = epochs
         if found:
-            self._progress.console.print(f"{_name(unit)}: found in the store, not trained again", highlight=False)
+            said = f"{self._stage}{_name(unit)}: found in the store, not trained again"
+            self._progress.console.print(said, highlight=False)
 
     def on_batch(self, unit: Unit, epoch: int, batch: int, n_batches: int, loss: float) -> None:
         """Move the bar."""
         done = (self._done + epoch - 1) * n_batches + batch
-        text = f"{_name(unit)}  epoch {epoch}/{self._now}  loss {loss:.3f}{self._tuned}"
+        text = f"{self._stage}{_name(unit)}  epoch {epoch}/{self._now}  loss {loss:.3f}{self._tuned}"
         self._progress.update(self._task, completed=done, total=self._epochs * n_batches, description=text)
 
     def on_epoch(self, unit: Unit, row: Row) -> None:
         """Print a line that stays."""
         self._tuned = f"  tune {row['tune_accuracy']:.3f}"
         self._progress.console.print(
-            f"{_name(unit)}  epoch {row['epoch']:3d}  loss {row['loss']:.4f}  tune loss {row['tune_loss']:.4f}  "
+            f"{self._stage}{_name(unit)}  epoch {row['epoch']:3d}  loss {row['loss']:.4f}  "
+            f"tune loss {row['tune_loss']:.4f}  "
             f"tune accuracy {row['tune_accuracy']:.4f}  {row['seconds']:.1f} s",
             highlight=False,
         )
@@ -50,15 +61,19 @@ def _name(unit: Unit) -> str:
     return who if unit.phase == "base" else f"{who} ({unit.phase})"
 
 
-@contextmanager
-def training_progress(recipe: Recipe, console: Console | None = None) -> Iterator[ProgressBar]:
-    """Draw a bar for as long as the block runs."""
-    columns = (
+def training_columns() -> tuple[ProgressColumn, ...]:
+    """What a line of progress says: what is done, how far it is, since when, for how long."""
+    return (
         TextColumn("{task.description}"),
         BarColumn(),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console or Console(stderr=True), transient=True) as progress:
+
+
+@contextmanager
+def training_progress(recipe: Recipe, console: Console | None = None) -> Iterator[ProgressBar]:
+    """Draw a bar for as long as the block runs."""
+    with Progress(*training_columns(), console=console or Console(stderr=True), transient=True) as progress:
         yield ProgressBar(progress, progress.add_task("training", total=None), recipe)

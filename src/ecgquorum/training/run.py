@@ -10,7 +10,6 @@ RUN/card.json             what they are: together the bundle that `load_ensemble
 
 import csv
 import io
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,10 @@ import torch
 
 from ecgquorum.atomic import write_atomically
 from ecgquorum.cohorts import PARTS, Cohort
-from ecgquorum.ensemble import Ensemble, Prediction, load_ensemble, save_bundle
+from ecgquorum.ensemble import Ensemble, load_ensemble, save_bundle
 from ecgquorum.ensemble.bundle import CARD
 from ecgquorum.ensemble.diversity import diversity_report
+from ecgquorum.ensemble.prediction import information_range
 from ecgquorum.errors import TrainingError
 from ecgquorum.members import Member, build_member
 from ecgquorum.recipe import Recipe
@@ -68,9 +68,9 @@ def train_ensemble(
     run = _Run(recipe, cohort, MemberStore(place), where, observer or Silent(), out)
     run.check()
     cohort.verify()
+    write_atomically(out / "recipe.toml", recipe.toml())
     if store:
         write_atomically(out / "store.txt", f"{place}\n")
-    write_atomically(out / "recipe.toml", recipe.toml())
     write_atomically(out / "cohort.txt", cohort.data_hash + "\n")
     ensemble = Ensemble(run.trained_members(), cohort.classes, run.spec).to(run.device)
     ensemble.information_range = information_range(ensemble.predict_part(cohort, "train"))
@@ -171,13 +171,6 @@ def chosen_device(name: str) -> torch.device:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise TrainingError("--device: expected a CUDA device, found none; use cpu or auto")
     return device
-
-
-def information_range(prediction: Prediction) -> tuple[float, float]:
-    """(I_min, I_max) of a set of recordings; where members never disagree, (I_min, I_min + ln 2)."""
-    information = prediction.mutual_information
-    low, high = float(information.min()), float(information.max())
-    return (low, high) if high - low > 1e-9 else (low, low + math.log(2))
 
 
 def history_csv(history: Sequence[Row]) -> str:

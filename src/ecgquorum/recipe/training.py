@@ -1,19 +1,12 @@
-"""Recipes: a training run written down in TOML, read into frozen, typed models.
+"""How an ensemble is trained, as frozen, typed models; every number has its range."""
 
-An unknown key is an error that names its nearest neighbour; every number has its range. `Recipe.toml()` writes the
-recipe back with every default spelled out, so that a run's folder says all that was decided.
-"""
-
-import difflib
-import tomllib
-from importlib.resources import files
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args, get_origin
+from typing import Annotated, Any, Literal, Self
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ecgquorum.errors import RecipeError
+from ecgquorum.recipe.explaining import explained
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
@@ -45,11 +38,13 @@ def _is_band(pair: Any) -> bool:
     return numbers and 0 <= pair[0] < pair[1]
 
 
-class _Part(BaseModel):
+class RecipePart(BaseModel):
+    """What all tables of a recipe have in common: frozen, strict, no key that is not known."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class InputRecipe(_Part):
+class InputRecipe(RecipePart):
     """What the network is given; leads and rate are those of the cohort.
 
     scaling:  "microvolt", or "unit": each lead of each record to -1..1
@@ -60,7 +55,7 @@ class InputRecipe(_Part):
     window_s: Annotated[float, Field(ge=1, le=3600)] = 60.0
 
 
-class MemberRecipe(_Part):
+class MemberRecipe(RecipePart):
     """The network of every member.
 
     kind:    "compact", a small residual network, or "dilated", the paper's 13-block dilated CNN
@@ -73,7 +68,7 @@ class MemberRecipe(_Part):
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3
 
 
-class TrainingRecipe(_Part):
+class TrainingRecipe(RecipePart):
     """How each member is trained.
 
     schedule:        "one-cycle" (up, then down to nothing) or "constant"
@@ -96,7 +91,7 @@ class TrainingRecipe(_Part):
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
 
-class DecorrelationRecipe(_Part):
+class DecorrelationRecipe(RecipePart):
     """The part `dec`: a member pays for features that an earlier member's features predict.
 
     weight:     lambda, how much it pays
@@ -112,7 +107,7 @@ class DecorrelationRecipe(_Part):
     whiten: bool = False
 
 
-class PartitionRecipe(_Part):
+class PartitionRecipe(RecipePart):
     """The part `part`: members hear different parts of the spectrum.
 
     bands: what the first member hears, then what the others do, in turn: "all", "rings:even", "rings:odd" (every
@@ -132,7 +127,7 @@ class PartitionRecipe(_Part):
         return value
 
 
-class AdversarialRecipe(_Part):
+class AdversarialRecipe(RecipePart):
     """The part `adv`: every trained member goes on, on recordings that are attacked as they come.
 
     epsilon: the attack's bound, in the units of the input; absent: 10 for microvolts, 0.025 for unit scaling
@@ -146,7 +141,7 @@ class AdversarialRecipe(_Part):
     learning_rate: Positive = 1e-3
 
 
-class DvergeRecipe(_Part):
+class DvergeRecipe(RecipePart):
     """The part `dverge`: trained members go on together, each on what the others can be made to mistake.
 
     epsilon:           how far a recording may be changed to look like another; absent: as for `adv`
@@ -161,7 +156,7 @@ class DvergeRecipe(_Part):
     different_classes: bool = False
 
 
-class Recipe(_Part):
+class Recipe(RecipePart):
     """A whole training run: `members` networks of one kind, trained from one seed.
 
     strategy: "baseline", or a sum of parts: dec, part, adv, dverge
@@ -211,81 +206,8 @@ class Recipe(_Part):
         try:
             return Recipe.model_validate(self.model_dump() | {"strategy": strategy})
         except ValidationError as error:
-            raise RecipeError("; ".join(_explained(problem) for problem in error.errors())) from error
+            raise RecipeError(explained(error, Recipe)) from error
 
     def toml(self) -> str:
         """The recipe with every default spelled out."""
         return tomli_w.dumps(self.model_dump(exclude_none=True))
-
-
-def load_recipe(path_or_name: str | Path) -> Recipe:
-    """Read a recipe from a TOML file, or one that ships with ecgquorum by its name."""
-    path = Path(path_or_name)
-    if str(path_or_name) in recipe_names():
-        text = (files("ecgquorum") / "recipes" / f"{path_or_name}.toml").read_text()
-        return parse_recipe(text, f"recipe {path_or_name}")
-    try:
-        text = path.read_text()
-    except OSError as error:
-        raise RecipeError(
-            f"{path}: expected a recipe file, or one of {', '.join(recipe_names())}; found: {error.strerror}"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise RecipeError(f"{path}: expected a recipe as text, found something else") from error
-    return parse_recipe(text, str(path))
-
-
-def recipe_names() -> list[str]:
-    """The names of the recipes that ship with ecgquorum."""
-    entries = (files("ecgquorum") / "recipes").iterdir()
-    return sorted(entry.name.removesuffix(".toml") for entry in entries if entry.name.endswith(".toml"))
-
-
-def parse_recipe(text: str, where: str = "recipe") -> Recipe:
-    """Read a recipe from TOML text; `where` names it in errors."""
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RecipeError(f"{where}: expected TOML, found: {error}") from error
-    try:
-        return Recipe.model_validate(_tuples(content))
-    except ValidationError as error:
-        raise RecipeError(f"{where}: " + "; ".join(_explained(problem) for problem in error.errors())) from error
-
-
-def _tuples(value: Any) -> Any:
-    """TOML arrays as tuples, which is what strict frozen models hold."""
-    if isinstance(value, list):
-        return tuple(_tuples(item) for item in value)
-    if isinstance(value, dict):
-        return {key: _tuples(item) for key, item in value.items()}
-    return value
-
-
-def _explained(problem: Any) -> str:
-    place = [str(part) for part in problem["loc"]]
-    name = ".".join(part for part in place if "[" not in part) or "recipe"
-    if problem["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(place[-1], _keys_at(place[:-1]), n=1)
-        return f"unknown key {name}" + (
-            f"; did you mean {near[0]}?" if near else f"; known: {', '.join(_keys_at(place[:-1]))}"
-        )
-    if problem["type"] == "missing":
-        return f"{name} is missing"
-    if problem["type"] == "value_error":
-        return str(problem["ctx"]["error"])
-    message = problem["msg"].removeprefix("Input should be ")
-    return f"{name}: expected {message}, found {problem['input']!r}"
-
-
-def _keys_at(place: list[str]) -> list[str]:
-    """The keys that a recipe may have at this place."""
-    model: Any = Recipe
-    for part in place:
-        field = model.model_fields.get(part)
-        annotation = field.annotation if field else None
-        candidates = get_args(annotation) if get_origin(annotation) else (annotation,)
-        model = next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
-        if model is None:
-            return []
-    return list(model.model_fields)

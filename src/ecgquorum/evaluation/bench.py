@@ -1,0 +1,136 @@
+"""The bench: every ensemble's answers under every condition, on the same recordings."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgquorum.cohorts import Batch, Cohort
+from ecgquorum.ensemble import Ensemble, Prediction
+from ecgquorum.ensemble.prediction import information_range
+from ecgquorum.errors import CohortError, ScorecardError
+from ecgquorum.evaluation.conditions import Condition, chosen_records, planned_conditions
+from ecgquorum.evaluation.crafting import Crafting, shards
+from ecgquorum.evaluation.examples import Example, chosen_examples, draw_attacked
+from ecgquorum.evaluation.measuring import Answers
+from ecgquorum.recipe import AttackRecipe, EvaluationRecipe
+
+Told = Callable[[str, int, int], None]
+"""What is being done, how many recordings are behind us, and of how many."""
+
+
+class Bench:
+    """One evaluation while it runs.
+
+    ensembles: by name, in the order that everything numbers them by
+    records:   for each condition the places in the part that it covers
+    answers:   (ensemble, condition), by number -> what was said of those recordings
+    ranges:    for each ensemble the range of information that its uncertainty is normalised by
+    """
+
+    def __init__(
+        self,
+        ensembles: Mapping[str, Ensemble],
+        cohort: Cohort,
+        evaluation: EvaluationRecipe,
+        store: Path | None = None,
+        told: Told | None = None,
+    ) -> None:
+        self.names, self.ensembles = list(ensembles), list(ensembles.values())
+        self.cohort, self.evaluation = cohort, evaluation
+        self.indices = cohort.part(evaluation.part)
+        self._check()
+        self.truth = cohort.labels[self.indices]
+        self._plan = planned_conditions(evaluation)
+        self.conditions = [condition for condition, _ in self._plan]
+        self.records = [self.chosen(condition.records) for condition in self.conditions]
+        self.ranges = [ensemble.information_range for ensemble in self.ensembles]
+        self.answers: dict[tuple[int, int], Answers] = {}
+        self.examples: list[Example] = []
+        self._store, self._told = store, told
+        self._done, self._total = 0, len(self.ensembles) * sum(map(len, self.records))
+
+    def chosen(self, records: int | None) -> NDArray[np.int64]:
+        """Places in the part of so many recordings."""
+        return chosen_records(len(self.indices), records, self.evaluation.seed)
+
+    def run(self) -> None:
+        """Natural recordings first, then attack by attack."""
+        for number, (condition, recipe) in enumerate(self._plan):
+            self._answer(number, condition, recipe)
+            if recipe is None:
+                self._after_natural()
+
+    def tell(self, what: str, done: int = 0) -> None:
+        """Say what is being done."""
+        self._done += done
+        if self._told:
+            self._told(what, self._done, self._total)
+
+    def _answer(self, number: int, condition: Condition, recipe: AttackRecipe | None) -> None:
+        """Every ensemble's answers under one condition; what several of them share is crafted once."""
+        indices = self.indices[self.records[number]]
+        groups: dict[str, tuple[Crafting | None, list[int]]] = {}
+        for e, ensemble in enumerate(self.ensembles):
+            crafting = Crafting(recipe, condition.epsilon, ensemble, self.evaluation.seed) if recipe else None
+            key = crafting.key(self.cohort, indices) if crafting else repr(ensemble.spec)
+            groups.setdefault(key, (crafting, []))[1].append(e)
+        probs: dict[int, list[NDArray[np.float64]]] = {e: [] for e in range(len(self.ensembles))}
+        for crafting, group in groups.values():
+            self.tell(str(condition))
+            for places, batch in shards(crafting, self.ensembles[group[0]], self.cohort, indices, self._store):
+                for e in group:
+                    probs[e].append(self.ensembles[e].member_probs(batch))
+                if 0 in group and recipe:
+                    self._draw_examples(number, places, batch, group)
+                self.tell(str(condition), len(group) * len(places))
+        for e, parts in probs.items():
+            self.answers[e, number] = self._said(e, np.concatenate(parts), self.truth[self.records[number]])
+
+    def _said(self, e: int, probs: NDArray[np.float64], truth: NDArray[np.int64]) -> Answers:
+        """Probabilities as they will be stored, so that what is measured can be measured again."""
+        rounded = probs.astype(np.float32).astype(np.float64)
+        return Answers(truth, rounded, self._prediction(rounded, self.ranges[e]).uncertainty)
+
+    def _prediction(self, probs: NDArray[np.float64], between: tuple[float, float]) -> Prediction:
+        return Prediction(("",) * len(probs), self.cohort.classes, probs, between)
+
+    def _after_natural(self) -> None:
+        """Normalise by this part, if asked to, and choose the examples, before anything is attacked."""
+        if self.evaluation.normalise == "evaluated":
+            for e in range(len(self.ensembles)):
+                said = self.answers[e, 0]
+                self.ranges[e] = information_range(self._prediction(said.member_probs, self.ranges[e]))
+                self.answers[e, 0] = self._said(e, said.member_probs, said.truth)
+        everywhere = np.all([np.isin(self.records[0], places) for places in self.records], axis=0)
+        all_right = np.all([self.answers[e, 0].right for e in range(len(self.ensembles))], axis=0)
+        self.examples = chosen_examples(self.cohort, self.indices, everywhere, all_right)
+
+    def _draw_examples(self, number: int, places: NDArray[np.int64], batch: Batch, group: list[int]) -> None:
+        """Keep what the examples look like when attacked as the first ensemble is."""
+        in_part = self.records[number][places]
+        for example in self.examples:
+            for row in np.flatnonzero(in_part == example.place):
+                index = int(self.indices[example.place])
+                draw_attacked(example, number, batch, int(row), self.cohort, index, self.ensembles[0].spec)
+                example.drawn_of[number] = tuple(self.names[e] for e in group)
+
+    def _check(self) -> None:
+        cohort = self.cohort
+        if not self.ensembles:
+            raise ScorecardError("expected an ensemble to put to the test, found none")
+        if len(self.indices) == 0:
+            raise CohortError(f"{cohort.path}: expected recordings in the {self.evaluation.part} part, found none")
+        for name, ensemble in zip(self.names, self.ensembles, strict=True):
+            spec = ensemble.spec
+            if (cohort.classes, cohort.leads, cohort.rate_hz) != (ensemble.classes, spec.leads, spec.rate_hz):
+                raise CohortError(
+                    f"{cohort.path}: expected the classes, leads and rate of {name} ({', '.join(ensemble.classes)}; "
+                    f"{', '.join(spec.leads)}; {spec.rate_hz:g} Hz), found others"
+                )
+            if spec.scaling != self.ensembles[0].spec.scaling:
+                raise ScorecardError(
+                    f"{name}: expected inputs scaled as those of {self.names[0]}, found {spec.scaling}; the "
+                    "strength of an attack would mean something else"
+                )

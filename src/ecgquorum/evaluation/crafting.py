@@ -1,0 +1,126 @@
+"""Attacked recordings, crafted once for whatever ensembles share what they are crafted on.
+
+Strategies share members: `baseline`, `dec`, `part` and `dec+part` begin with the same one, so an attack on member 0 of
+one is an attack on member 0 of all. What is crafted is known by a hash of all that determines it.
+"""
+
+import dataclasses
+import hashlib
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ecgquorum.atomic import write_atomically
+from ecgquorum.attacks import Classifier, WorstCase, build_attack
+from ecgquorum.cohorts import Batch, Cohort
+from ecgquorum.ensemble import Ensemble
+from ecgquorum.errors import AttackError
+from ecgquorum.randomness import derived_seed
+from ecgquorum.recipe import AttackRecipe
+
+SHARD = 32
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Crafting:
+    """One attack at one strength on what one ensemble, or several, are made of."""
+
+    recipe: AttackRecipe
+    epsilon: float
+    ensemble: Ensemble
+    seed: int
+
+    def key(self, cohort: Cohort, indices: NDArray[np.int64]) -> str:
+        """A hash of everything that the crafted recordings depend on."""
+        attack = build_attack(self.recipe, self.epsilon, self.ensemble.spec)
+        known = {
+            "format": _FORMAT,
+            "attack": type(attack).__name__,
+            "options": dataclasses.asdict(attack),
+            "target": self._target_hashes(),
+            "spec": dataclasses.asdict(self.ensemble.spec),
+            "records": [cohort.rows[i].sha256 for i in indices],
+            "labels": [cohort.rows[i].label for i in indices],
+            "seed": self.seed,
+        }
+        return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+
+    def crafted(self, batch: Batch, stream: str) -> Batch:
+        """The batch, attacked; `stream` names the randomness."""
+        attack = build_attack(self.recipe, self.epsilon, self.ensemble.spec)
+        if isinstance(attack, WorstCase):
+            attack = dataclasses.replace(attack, targets=tuple(self.ensemble.members))
+        generator = torch.Generator().manual_seed(derived_seed(self.seed, "crafting", stream))
+        return attack(self._target(), batch, generator=generator)
+
+    def _target(self) -> Classifier:
+        member = self.recipe.member
+        if member is None:
+            return self.ensemble
+        if member >= len(self.ensemble.members):
+            n_members = len(self.ensemble.members)
+            raise AttackError(f"{self.recipe.name}: expected a member below {n_members}, found {self.recipe.target}")
+        return self.ensemble.members[member]
+
+    def _target_hashes(self) -> list[str]:
+        self._target()
+        hashes = member_hashes(self.ensemble)
+        return hashes if self.recipe.member is None else [hashes[self.recipe.member]]
+
+
+def shards(
+    crafting: Crafting | None, ensemble: Ensemble, cohort: Cohort, indices: NDArray[np.int64], store: Path | None
+) -> Iterator[tuple[NDArray[np.int64], Batch]]:
+    """The recordings in small batches, attacked unless `crafting` is None; what is in the store is not crafted again.
+
+    Gives the places in `indices` and the batch, on the ensemble's device.
+    """
+    device = next(ensemble.parameters()).device
+    key = crafting.key(cohort, indices) if crafting else ""
+    for start in range(0, len(indices), SHARD):
+        places = np.arange(start, min(start + SHARD, len(indices)))
+        batch = cohort.batch(indices[places], ensemble.spec)
+        if crafting:
+            path = store / key[:16] / f"{start:06d}.npy" if store else None
+            found = _stored(path, batch)
+            if found is not None:
+                batch = batch._replace(signal=found)
+            else:
+                batch = crafting.crafted(batch.to(device), f"{key} {start}")
+                if path:
+                    _keep(path, batch)
+        yield places, batch.to(device)
+
+
+def member_hashes(ensemble: Ensemble) -> list[str]:
+    """What each member computes, as a hash of its weights, its bands and its kind."""
+    hashes = []
+    for member in ensemble.members:
+        digest = hashlib.sha256(type(member).__name__.encode())
+        for name, tensor in [*member.state_dict().items(), *member.named_buffers()]:
+            digest.update(name.encode() + tensor.detach().cpu().numpy().tobytes())
+        hashes.append(digest.hexdigest())
+    return hashes
+
+
+def _stored(path: Path | None, batch: Batch) -> torch.Tensor | None:
+    if path is None or not path.is_file():
+        return None
+    try:
+        kept = np.load(path, allow_pickle=False)
+    except (OSError, ValueError):
+        return None  # damaged: crafted anew
+    return torch.from_numpy(kept) if kept.shape == tuple(batch.signal.shape) else None
+
+
+def _keep(path: Path, batch: Batch) -> None:
+    content = io.BytesIO()
+    np.save(content, batch.signal.cpu().numpy())
+    write_atomically(path, content.getvalue())

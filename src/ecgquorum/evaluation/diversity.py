@@ -1,0 +1,57 @@
+"""How different an ensemble's members are on recordings that none was trained on, with intervals."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import combinations, permutations
+
+import numpy as np
+
+from ecgquorum.ensemble.diversity import adjusted_r2, linear_cka
+from ecgquorum.evaluation.measures import Array, Estimate, Flags, bootstrapped, jackknifed
+from ecgquorum.evaluation.measuring import Answers, Measured
+
+PAIRED = ("adjusted_r2", "linear_cka", "disagreement", "error_correlation")
+"""What is measured of pairs of members; the first one in both directions."""
+
+
+def diversity_rows(features: list[Array], answers: Answers) -> Iterator[Measured]:
+    """Every pair of members compared; `features` is one (record, feature) array a member.
+
+    Features are compared on more recordings than `answers` hold, if there are more. A fit to recordings drawn with
+    replacement is better than it should be, so the intervals of the first two come from a jackknife.
+    """
+    few = f"{len(features[0])} recordings are too few for {features[0].shape[1]} features"
+
+    def of_features(name: str, measure: Callable[[Array, Array], float], i: int, j: int, arrow: str) -> Measured:
+        def on(kept: Flags) -> float:
+            return measure(features[i][kept], features[j][kept])
+
+        found = jackknifed(on, len(features[i]))
+        return Measured(name, f"{i}{arrow}{j}", found, "" if np.isfinite(found.value) else few)
+
+    for i, j in permutations(range(len(features)), 2):
+        yield of_features("adjusted_r2", adjusted_r2, i, j, "→")
+    said = answers.member_probs.argmax(axis=2)
+    wrong = said != answers.truth[:, None]
+    for i, j in combinations(range(len(features)), 2):
+        yield of_features("linear_cka", linear_cka, i, j, ", ")
+        differ = said[:, i] != said[:, j]
+        disagreement = bootstrapped(partial(_mean, differ), len(said))
+        yield Measured("disagreement", f"{i}, {j}", disagreement)
+        correlation = _error_correlation(wrong[:, i], wrong[:, j])
+        reason = "" if np.isfinite(correlation.value) else "a member makes no errors, or only errors"
+        yield Measured("error_correlation", f"{i}, {j}", correlation, reason)
+
+
+def _error_correlation(one: Flags, other: Flags) -> Estimate:
+    def measure(weights: Array) -> Array:
+        a, b = _mean(one, weights), _mean(other, weights)
+        spread = np.sqrt(a * (1 - a) * b * (1 - b))
+        shared = _mean(one & other, weights) - a * b
+        return np.asarray(np.divide(shared, spread, out=np.full_like(a, np.nan), where=spread > 1e-12))
+
+    return bootstrapped(measure, len(one))
+
+
+def _mean(flags: Flags, weights: Array) -> Array:
+    return np.asarray(weights @ flags / weights.sum(axis=1))

@@ -1,0 +1,44 @@
+"""What is wrong with a recipe, in one line."""
+
+import difflib
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+
+def explained(error: ValidationError, model: type[BaseModel]) -> str:
+    """Every problem that was found while reading a `model`."""
+    return "; ".join(_one(problem, model) for problem in error.errors())
+
+
+def _one(problem: Any, model: type[BaseModel]) -> str:
+    place = [str(part) for part in problem["loc"]]
+    name = ".".join(part for part in place if "[" not in part) or "recipe"
+    if problem["type"] == "extra_forbidden":
+        known = _keys_at(place[:-1], model)
+        near = difflib.get_close_matches(place[-1], known, n=1)
+        return f"unknown key {name}" + (f"; did you mean {near[0]}?" if near else f"; known: {', '.join(known)}")
+    if problem["type"] == "missing":
+        return f"{name} is missing"
+    if problem["type"] == "value_error":
+        return str(problem["ctx"]["error"])
+    message = problem["msg"].removeprefix("Input should be ")
+    return f"{name}: expected {message}, found {problem['input']!r}"
+
+
+def _keys_at(place: list[str], model: Any) -> list[str]:
+    """The keys that a recipe may have at this place."""
+    for part in place:
+        if part.isdigit():  # an entry of a list is what the list is of
+            continue
+        field = model.model_fields.get(part)
+        model = _model_in(field.annotation) if field else None
+        if model is None:
+            return []
+    return list(model.model_fields)
+
+
+def _model_in(annotation: Any) -> Any:
+    if get_origin(annotation):
+        return next((found for found in map(_model_in, get_args(annotation)) if found), None)
+    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None

@@ -1,0 +1,77 @@
+"""Tables as CSV, Markdown and LaTeX."""
+
+import csv
+import io
+
+from ecgquorum.report.tables import Cell, Table
+
+_LATEX = {"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "µ": r"$\mu$", "ε": r"$\varepsilon$", "Δ": r"$\Delta$"}
+_LATEX |= {"≥": r"$\geq$", "→": r"$\rightarrow$", "×": r"$\times$", "²": r"$^2$", "~": r"\textasciitilde{}"}
+
+
+def as_csv(table: Table) -> str:
+    """A line a cell: easy to read back."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["ensemble", "heading", "column", "value", "low", "high", "paper", "difference", "reason"])
+    for name, cells in table.rows:
+        for (heading, label), cell in zip(table.columns, cells, strict=True):
+            found = cell.estimate
+            numbers = [found.value, found.low, found.high] if found else [None] * 3
+            rounded = ["" if n is None else f"{n:.4f}" for n in (*numbers, cell.paper, cell.difference)]
+            writer.writerow([name, heading, label, *rounded, cell.reason])
+    return text.getvalue()
+
+
+def as_markdown(table: Table) -> str:
+    """A table for an issue or a note."""
+    titles = [f"{heading}: {label}" if heading else label for heading, label in table.columns]
+    lines = [f"### {table.title}", "", _line(["", *titles]), _line(["---"] * (len(titles) + 1))]
+    lines += [_line([name, *(_told(cell, table.digits) for cell in cells)]) for name, cells in table.rows]
+    if table.note:
+        lines += ["", table.note]
+    return "\n".join(lines) + "\n"
+
+
+def as_latex(table: Table) -> str:
+    """A `tabular` in the paper's layout: ours with its interval, below it the paper's."""
+    layout = "l " + " ".join("c" * size for _, size in table.groups).replace(" ", "|")
+    heads = " & ".join(rf"\multicolumn{{{size}}}{{c}}{{{_latex(heading)}}}" for heading, size in table.groups)
+    labels = " & ".join(_latex(label) for _, label in table.columns)
+    lines = [rf"\begin{{tabular}}{{{layout}}}", r"\hline", rf" & {heads} \\", rf" & {labels} \\", r"\hline"]
+    for name, cells in table.rows:
+        ours = [_in_latex(cell, table.digits) for cell in cells]
+        lines.append(f"{_latex(name)} & {' & '.join(ours)} \\\\")
+        if table.compares:
+            papers = ["" if c.paper is None else rf"{{\scriptsize {c.paper:.{table.digits}f}}}" for c in cells]
+            lines.append(rf"{{\scriptsize paper}} & {' & '.join(papers)} \\")
+    caption = " ".join(part for part in (f"{table.title}.", table.note) if part)
+    return "\n".join([f"% {table.title}", *lines, r"\hline", r"\end{tabular}", f"% {caption}"]) + "\n"
+
+
+def _told(cell: Cell, digits: int) -> str:
+    if cell.estimate is None:
+        return f"– ({cell.reason})"
+    found = cell.estimate
+    value = f"{found.value:.{digits}f}"
+    text = f"{f'**{value}**' if cell.best else value} ({found.low:.{digits}f} to {found.high:.{digits}f})"
+    if cell.paper is not None:
+        text += f"; paper {cell.paper:.{digits}f}, {cell.difference:+.{digits}f}"
+    return text
+
+
+def _in_latex(cell: Cell, digits: int) -> str:
+    if cell.estimate is None:
+        return "--"
+    found = cell.estimate
+    value = f"{found.value:.{digits}f}"
+    value = rf"\textbf{{{value}}}" if cell.best else value
+    return rf"{value} {{\scriptsize [{found.low:.{digits}f}, {found.high:.{digits}f}]}}"
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

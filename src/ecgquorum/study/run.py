@@ -1,0 +1,105 @@
+"""A study's folder, which can be left and gone on with at any moment.
+
+STUDY/study.toml      the study, every default spelled out
+STUDY/cohort/         its recordings, where it builds them itself
+STUDY/members/        the store of trainings that strategies share
+STUDY/runs/STRATEGY/  the bundle of each strategy
+STUDY/attacks/        crafted recordings, to be found again; may be deleted when the study is done
+STUDY/scorecard.json  what was measured, and scorecard.npz with every answer
+STUDY/report/         the page, figures and tables
+"""
+
+from pathlib import Path
+
+from ecgquorum.atomic import write_atomically
+from ecgquorum.cohorts import Cohort, build_cohort, open_source
+from ecgquorum.ensemble import Ensemble
+from ecgquorum.errors import RecipeError, ScorecardError
+from ecgquorum.evaluation import Scorecard, evaluate, named_ensembles
+from ecgquorum.recipe import Study, parse_study
+from ecgquorum.report import write_report
+from ecgquorum.study.progress import StudyProgress
+from ecgquorum.training import train_ensemble
+
+
+def run_study(
+    study: Study,
+    out: str | Path,
+    *,
+    cohort: Cohort | None = None,
+    device: str = "auto",
+    progress: StudyProgress | None = None,
+) -> tuple[Scorecard, Path]:
+    """Train what is missing, attack, measure and report; gives the scorecard and the page.
+
+    The same call goes on where an earlier one was interrupted. Strategies and attacks may be added between calls; how
+    members are trained may not change.
+
+    cohort: the recordings; None: built from what the study names
+    """
+    out = Path(out)
+    _check_out(out, study)
+    cohort = cohort or _own_cohort(study, out, progress)
+    write_atomically(out / "study.toml", study.toml())
+    ensembles = []
+    for number, strategy in enumerate(study.strategies):
+        recipe, run = study.recipe.with_strategy(strategy), out / "runs" / strategy
+        stage = f"{number + 1}/{len(study.strategies) + 1} {strategy}"
+        observer = progress.observer(recipe, stage) if progress else None
+        begun = (run / "recipe.toml").is_file()
+        ensembles.append(
+            train_ensemble(recipe, cohort, run, resume=begun, device=device, observer=observer, store=out / "members")
+        )
+    card = _scored(study, out, cohort, named_ensembles(ensembles), progress)
+    return card, write_report([card], out / "report")
+
+
+def _scored(
+    study: Study, out: Path, cohort: Cohort, ensembles: dict[str, Ensemble], progress: StudyProgress | None
+) -> Scorecard:
+    """The scorecard of these ensembles under this protocol: the one that is there, or a new one."""
+    path = out / "scorecard.json"
+    if path.is_file():
+        try:
+            found = Scorecard.load(path)
+        except ScorecardError:
+            found = None
+        models = {name: ensemble.card["weights_sha256"] for name, ensemble in ensembles.items()}
+        if found and (
+            ({one.name: one.model for one in found.ensembles}, found.data.data, found.evaluation)
+            == (models, cohort.data_hash, study.evaluation.model_dump(mode="json"))
+        ):
+            return found
+    told = progress.told(f"{len(study.strategies) + 1}/{len(study.strategies) + 1} test") if progress else None
+    card = evaluate(ensembles, cohort, study.evaluation, store=out / "attacks", told=told)
+    card.save(path)
+    return card
+
+
+def _own_cohort(study: Study, out: Path, progress: StudyProgress | None) -> Cohort:
+    place = out / "cohort"
+    if (place / "cohort.json").is_file():
+        return Cohort(place)
+    if study.cohort is None:
+        raise RecipeError(
+            f"{study.name}: expected --cohort DIR, since the study names no recordings; "
+            "make one with: ecgquorum cohort build SOURCE --out DIR"
+        )
+    asked = study.cohort
+    source = open_source(asked.source, records=asked.records, seconds=asked.seconds, seed=asked.seed)
+    cohort, _ = build_cohort(source, place, progress=progress.counted("reading") if progress else None)
+    return cohort
+
+
+def _check_out(out: Path, study: Study) -> None:
+    if out.exists() and not out.is_dir():
+        raise RecipeError(f"{out}: expected a folder, found a file")
+    begun = out / "study.toml"
+    if begun.is_file():
+        earlier = parse_study(begun.read_text(), str(begun))
+        if (earlier.recipe, earlier.cohort) != (study.recipe, study.cohort):
+            raise RecipeError(
+                f"{out}: expected the recipe that this study was begun with, found another; choose another --out"
+            )
+    elif out.is_dir() and any(entry.name != "cohort" and entry.suffix != ".partial" for entry in out.iterdir()):
+        raise RecipeError(f"{out}: expected a new folder or a study to go on with, found something else")

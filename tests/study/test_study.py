@@ -1,0 +1,130 @@
+"""A study: resumable at any point, sharing what can be shared, to the same numbers."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ecgquorum import Cohort, Scorecard, load_ensemble, run_study
+from ecgquorum.errors import RecipeError
+from ecgquorum.evaluation.crafting import Crafting
+from ecgquorum.recipe import load_study, parse_study, recipe_names
+
+from ..conftest import TINY_STUDY
+
+
+def test_a_study_leaves_everything_that_explains_it(tiny_study):
+    study = parse_study((tiny_study / "study.toml").read_text())
+    assert study == parse_study(TINY_STUDY)
+    assert study.evaluation.epsilons == (10.0, 50.0, 75.0, 100.0)
+    card = Scorecard.load(tiny_study / "scorecard.json")
+    assert [one.name for one in card.ensembles] == ["baseline", "dec+part"]
+    for one in card.ensembles:
+        assert load_ensemble(tiny_study / "runs" / one.name).card["weights_sha256"] == one.model
+    assert (tiny_study / "report" / "report.html").is_file()
+    assert len(list((tiny_study / "members").iterdir())) == 2 + 1  # the first member is shared
+
+
+def test_the_same_command_again_does_nothing_twice(tiny_study, monkeypatch):
+    card = Scorecard.load(tiny_study / "scorecard.json")
+    monkeypatch.setattr("ecgquorum.study.run.evaluate", lambda *a, **k: pytest.fail("tested again"))
+    again, _ = run_study(parse_study(TINY_STUDY), tiny_study)
+    assert again.rows == card.rows
+
+
+def test_a_strategy_and_an_attack_can_be_added_later(tmp_path, monkeypatch):
+    study = parse_study(TINY_STUDY.replace("epochs = 2", "epochs = 1"))
+    run_study(study.with_strategies(("baseline",)), tmp_path / "s")
+    crafted = []
+    craft = Crafting.crafted
+    monkeypatch.setattr(Crafting, "crafted", lambda self, *a: crafted.append(self.recipe.name) or craft(self, *a))
+    card, _ = run_study(study, tmp_path / "s")
+    assert [one.name for one in card.ensembles] == ["baseline", "dec+part"]
+    assert set(crafted) == {"quiet"}  # pgd and sap on the shared member were there
+
+
+def test_another_recipe_is_refused(tiny_study, tmp_path):
+    with pytest.raises(RecipeError, match="begun with"):
+        run_study(parse_study(TINY_STUDY.replace("epochs = 2", "epochs = 3")), tiny_study)
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(RecipeError, match="something else"):
+        run_study(parse_study(TINY_STUDY), tmp_path)
+    with pytest.raises(RecipeError, match="found a file"):
+        run_study(parse_study(TINY_STUDY), tmp_path / "thesis.txt")
+
+
+def test_a_study_without_recordings_asks_for_them(tmp_path):
+    with pytest.raises(RecipeError, match="expected --cohort DIR"):
+        run_study(load_study("physionet2017-compact"), tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
+def test_killed_at_any_point_it_ends_with_the_same_numbers(tiny_study, tmp_path):
+    """Killed while training, while crafting and while measuring, then let go on."""
+    toml = tmp_path / "study.toml"
+    toml.write_text(TINY_STUDY)
+    out = tmp_path / "s"
+    command = [sys.executable, "-m", "ecgquorum.cli", "study", str(toml), "--out", str(out), "--device", "cpu"]
+
+    def killed_when(ready):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 120
+        while process.poll() is None and not ready() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            return True
+        return False
+
+    assert killed_when(lambda: any(out.glob("members/*/checkpoint.safetensors")))
+    assert killed_when(lambda: any(out.glob("attacks/*/*.npy")))
+    assert not (out / "scorecard.json").exists()
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "epoch" not in done.stderr  # all members were there
+    found, expected = (Scorecard.load(folder / "scorecard.json") for folder in (out, tiny_study))
+    assert found.rows == expected.rows
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_study_that_ships_names_what_it_compares(name):
+    study = load_study(name)
+    assert {"baseline", "dec+part"} <= set(study.strategies)
+    assert {(a.name, a.target) for a in study.evaluation.attacks} >= {("pgd", "member 0"), ("sap", "member 0")}
+    expected = (0.025, 0.05, 0.15, 0.175) if "cpsc" in name else (10.0, 50.0, 75.0, 100.0)
+    assert study.evaluation.epsilons == expected
+    assert parse_study(study.toml()) == study
+
+
+def test_the_demo_is_small_enough_for_a_newcomer():
+    study = load_study("demo")
+    assert study.cohort is not None and study.cohort.records <= 1500
+    assert study.strategies == ("baseline", "dec+part")
+
+
+@pytest.mark.parametrize("name", ["physionet2017-paper", "cpsc2018-paper"])
+def test_the_papers_studies_run_a_few_steps(name, tmp_path):
+    """At full width, on short windows and few recordings, so that a few steps take seconds, not hours."""
+    study = load_study(name)
+    kind = "cpsc2018" if "cpsc" in name else "physionet2017"
+    small = {
+        "strategies": ("dec+part",),
+        "members": 2,
+        "input": study.input.model_copy(update={"window_s": 1.0}),
+        "training": study.training.model_copy(update={"epochs": 1, "batch_size": 36}),
+        "cohort": {"source": f"synthetic:{kind}", "records": 50, "seconds": 1.0},
+        "evaluation": {
+            "epsilons": study.evaluation.epsilons[:1],
+            "masking_records": 0,
+            "attacks": ({"kind": "pgd", "records": 3, "options": {"n_steps": 1}},),
+        },
+    }
+    changed = type(study).model_validate(
+        study.model_dump() | {k: getattr(v, "model_dump", lambda v=v: v)() for k, v in small.items()}
+    )
+    card, page = run_study(changed, tmp_path / "s")
+    assert page.is_file() and len(card.ensembles) == 1
+    assert len(Cohort(tmp_path / "s/cohort")) == 50
