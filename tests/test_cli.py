@@ -205,7 +205,7 @@ def test_a_study_from_the_command_line(ecgquorum, tiny_study, tmp_path):
         (["evaluate", "nowhere", "--cohort", "COHORT", "--out", "s.json"], "nowhere: expected the folder of a bundle"),
         (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pdg"], "attacks.0.kind: expected"),
         (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pgd@9"], "member below 2"),
-        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pgd@all"], 'found "member all"'),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pgd@all"], "found 'member all'"),
         (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pgd", "--attack", "pgd"], "twice"),
         (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--epsilons", "0"], "greater than 0"),
         (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--epsilons", "ten"], "--epsilons: expected num"),

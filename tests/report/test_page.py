@@ -118,7 +118,7 @@ def test_tables_say_the_same_in_every_form(card):
     assert len(rows) == 2 * 9
     first = accuracy.rows[0][1][1].estimate
     assert float(rows[1]["value"]) == pytest.approx(first.value, abs=1e-4)
-    assert (rows[1]["heading"], rows[1]["column"]) == ("PGD on member 0, ε in µV", "10")
+    assert (rows[1]["heading"], rows[1]["column"]) == ("PGD, member 0", "10")
     told = f"{first.value:.1f}"
     markdown, latex = as_markdown(accuracy), as_latex(accuracy)
     assert told in markdown and told in latex

@@ -7,6 +7,7 @@ spelled out, so that a run's folder says all that was decided.
 from ecgquorum.recipe.reading import load_recipe, load_study, parse_recipe, parse_study, recipe_names
 from ecgquorum.recipe.study import AttackRecipe, CohortRecipe, EvaluationRecipe, Study
 from ecgquorum.recipe.training import (
+    PARTS,
     AdversarialRecipe,
     Bands,
     DecorrelationRecipe,
@@ -19,6 +20,7 @@ from ecgquorum.recipe.training import (
 )
 
 __all__ = [
+    "PARTS",
     "AdversarialRecipe",
     "AttackRecipe",
     "Bands",

@@ -131,10 +131,10 @@ def _in_the_papers_layout(card: Scorecard, measure: str, title: str) -> Table:
     """Natural, then every attack on all recordings, from weak to strong."""
     conditions = [c for c in card.conditions if c.records is None]
     columns = (
-        _Column(_heading(c, card), "natural" if c.attack == NATURAL else f"{c.epsilon:g}", _under(c, measure))
+        _Column(_heading(c), "natural" if c.attack == NATURAL else f"{c.epsilon:g}", _under(c, measure))
         for c in conditions
     )
-    return _table(card, measure, title, columns, best=max, compared=True)
+    return _table(card, measure, f"{title}, ε in {card.data.unit}", columns, best=max, compared=True)
 
 
 def _beyond_the_paper(card: Scorecard, measure: str, title: str) -> Table:
@@ -147,8 +147,9 @@ def _beyond_the_paper(card: Scorecard, measure: str, title: str) -> Table:
         "Attacks on the whole ensemble, and for each recording the worst of all attacks up to each strength; on "
         f"{' or '.join(map(str, sizes))} recordings of the part."
     )
-    columns = (_Column(_heading(c, card), f"{c.epsilon:g}", _under(c, measure)) for c in conditions)
-    return _table(card, f"beyond_the_paper_{measure}", f"{title}, stronger attacks", columns, note=note, best=max)
+    columns = (_Column(_heading(c), f"{c.epsilon:g}", _under(c, measure)) for c in conditions)
+    title = f"{title}, stronger attacks, ε in {card.data.unit}"
+    return _table(card, f"beyond_the_paper_{measure}", title, columns, note=note, best=max)
 
 
 def _deferral(card: Scorecard) -> Table:
@@ -221,12 +222,11 @@ def _under(condition: Condition, measure: str) -> dict[str, Any]:
     }
 
 
-def _heading(condition: Condition, card: Scorecard) -> str:
-    if condition.attack == NATURAL:
-        return ""
+def _heading(condition: Condition) -> str:
+    if condition.attack in (NATURAL, WORST):
+        return "" if condition.attack == NATURAL else WORST
     what = condition.attack.upper() if len(condition.attack) <= 4 else condition.attack
-    on = f" on the {condition.target}" if condition.target == "ensemble" else f" on {condition.target}"
-    return f"{what}{'' if condition.attack == WORST else on}, ε in {card.data.unit}"
+    return f"{what}, {condition.target}"
 
 
 def _cell(row: Row | None, classes: tuple[str, ...]) -> Cell:
