@@ -1,8 +1,12 @@
 """What every member must obey, whatever its network."""
 
+import copy
+
 import pytest
 import torch
+from torch import nn
 
+from ecgquorum.attacks import frozen
 from ecgquorum.members import MEMBERS, build_member
 from ecgquorum.members.member import Block, Member
 from ecgquorum.recipe import MemberRecipe, PartitionRecipe, Recipe
@@ -23,6 +27,12 @@ def signals(n_samples=1200, n_leads=2, n_padding=100):
     x = torch.randn(4, n_leads, n_samples, generator=torch.Generator().manual_seed(1)) * 300
     x[..., :n_padding] = x[..., n_samples - n_padding :] = 0
     return x
+
+
+def answer_and_gradient(network, x):
+    x = x.clone().requires_grad_()
+    logits = network(x)
+    return logits, torch.autograd.grad((logits * torch.arange(1, 4, dtype=x.dtype)).sum(), x)[0]
 
 
 def test_the_table_is_complete():
@@ -49,11 +59,63 @@ class TestEveryMember:
         network, x = member(kind, bands=bands), signals()
         for number, block in enumerate(network.blocks):
             seen = []
-            handle = block.norm.register_forward_hook(lambda module, inputs, output, seen=seen: seen.append(output))
+            norm = [part for part in block.modules() if isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d)][-1]
+            handle = norm.register_forward_hook(lambda module, inputs, output, seen=seen: seen.append(output))
             network(x)
             handle.remove()
             assert isinstance(block, Block)
             torch.testing.assert_close(network.stage(x, number), seen[0])
+
+    @pytest.mark.parametrize("n_samples", [1200, 1201, 1207, 997])
+    def test_folded_it_says_the_same(self, kind, bands, n_samples):
+        """Batch norms are folded while nothing is trained: exactly the same in float64, all but so in float32."""
+        network = member(kind, bands=bands)
+        for norm in network.modules():
+            if isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
+                nn.init.uniform_(norm.running_mean, -0.2, 0.2)
+                nn.init.uniform_(norm.running_var, 0.5, 2)
+                nn.init.uniform_(norm.weight, -0.5, 1.5)
+        for dtype, tolerance in ((torch.float64, 1e-9), (torch.float32, 1e-4)):
+            network.to(dtype)
+            x = signals(n_samples).to(dtype)
+            plain, plain_gradient = answer_and_gradient(network, x)
+            with frozen(network):
+                folded, folded_gradient = answer_and_gradient(network, x)
+                stages = [network.stage(x, block) for block in range(len(network.blocks))]
+            torch.testing.assert_close(folded, plain, rtol=tolerance, atol=tolerance)
+            for block, stage in enumerate(stages):
+                torch.testing.assert_close(stage, network.stage(x, block), rtol=tolerance, atol=tolerance * 100)
+            if dtype == torch.float64:
+                torch.testing.assert_close(folded_gradient, plain_gradient, rtol=1e-7, atol=1e-12)
+            else:
+                assert (folded_gradient.sign() == plain_gradient.sign()).double().mean() >= 0.99
+            with torch.inference_mode():
+                torch.testing.assert_close(network(x), plain.detach(), rtol=tolerance, atol=tolerance)
+
+    def test_what_is_folded_follows_the_weights(self, kind, bands):
+        network, x = member(kind, bands=bands), signals()
+
+        def same():
+            with torch.inference_mode():
+                folded = network(x)
+            torch.testing.assert_close(folded, network(x).detach(), rtol=1e-4, atol=1e-5)
+            return folded
+
+        before = same()
+        optimiser = torch.optim.SGD(network.parameters(), lr=0.05)
+        network.train()
+        network(x).square().sum().backward()
+        optimiser.step()
+        network.eval()
+        after = same()
+        assert not torch.allclose(before, after)
+        twin = copy.deepcopy(network)
+        network.load_state_dict(member(kind, bands=bands, seed=5).state_dict())
+        assert not torch.allclose(same(), after)
+        with torch.inference_mode():
+            torch.testing.assert_close(twin(x), after)
+        network.double().float()
+        same()
 
     def test_records_do_not_see_each_other(self, kind, bands):
         network, x = member(kind, bands=bands), signals()

@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from ecgquorum.members import DilatedMember, rings
+from ecgquorum.members.dilated import EVERY, PLANS
 
 
 class Published(nn.Module):
@@ -51,7 +52,7 @@ def pair():
     return published, ours
 
 
-@pytest.mark.parametrize("n_samples", [3000, 3001])
+@pytest.mark.parametrize("n_samples", [1500, 1501, 1502, 1503, 1504, 1505, 1506, 1507, 3000])
 def test_logits_features_and_gradients_agree(pair, n_samples):
     published, ours = pair
     x = (torch.randn(2, 1, n_samples) * 300).requires_grad_()
@@ -64,13 +65,55 @@ def test_logits_features_and_gradients_agree(pair, n_samples):
     torch.testing.assert_close(found, expected)
 
 
-def test_training_mode_agrees_too(pair):
-    published, ours = (network.train() for network in pair)
-    x = torch.randn(3, 1, 1500) * 300
-    torch.manual_seed(3)
-    expected = published(x)[0]
-    torch.manual_seed(3)
-    torch.testing.assert_close(ours(x), expected)
+LIVE = [slice(1, None, 2)] * 6 + [slice(i % 2, None, 2) for i in (0, 1, 0, 1, 1)] + [slice(None)] * 2
+"""What is read of each block: by hand, from its pool, or from what the next block reads."""
+
+
+def with_live_statistics(published, x):
+    """The published network while training, batch norms looking only at what is read; dropout left out."""
+    for i, (conv, norm) in enumerate(zip(published.convs, published.norms, strict=True), start=1):
+        y = conv(x)
+        seen = y[..., LIVE[i - 1]]
+        mean, variance = seen.mean(dim=(0, 2)), seen.var(dim=(0, 2), unbiased=False)
+        scaled = (y - mean[:, None]) / torch.sqrt(variance[:, None] + norm.eps)
+        x = F.relu(scaled * norm.weight[:, None] + norm.bias[:, None])
+        if i in (1, 6, 11):
+            x = F.max_pool1d(x, kernel_size=2, stride=2, padding=1, dilation=2)
+    return published.linear(x.mean(dim=2))
+
+
+@pytest.mark.parametrize("n_samples", [1500, 1501, 1502, 1507])
+def test_a_training_step_agrees_too(pair, n_samples):
+    """Logits, the gradients of every parameter and the running statistics, in float64."""
+    published, ours = (network.double().train() for network in pair)
+    for block in ours.blocks:
+        block.dropout.p = 0.0
+    x = torch.randn(3, 1, n_samples, dtype=torch.float64) * 300
+    weight = torch.randn(3, 4, dtype=torch.float64)
+    expected, found = with_live_statistics(published, x), ours(x)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+    (expected * weight).sum().backward()
+    (found * weight).sum().backward()
+    for block, conv, norm in zip(ours.blocks, published.convs, published.norms, strict=True):
+        torch.testing.assert_close(block.conv.weight.grad, conv.weight.grad, rtol=1e-6, atol=1e-9)
+        torch.testing.assert_close(block.norm.weight.grad, norm.weight.grad, rtol=1e-6, atol=1e-9)
+        assert not torch.equal(block.norm.running_mean, norm.running_mean)
+
+
+def test_what_nobody_reads_is_not_computed(pair):
+    """The published network's convolutions give twice as many positions as ours, all the way to the last pool."""
+    published, ours = pair
+    sizes = {"published": [], "ours": []}
+    for conv in published.convs:
+        conv.register_forward_hook(lambda module, inputs, output: sizes["published"].append(output.shape[2]))
+    for block in ours.blocks:
+        block.norm.register_forward_hook(lambda module, inputs, output: sizes["ours"].append(output.shape[2]))
+    x = torch.randn(1, 1, 3000)
+    published(x)
+    ours(x)
+    assert [plan.gives for plan in PLANS[11:]] == [EVERY, EVERY]
+    for block, (theirs, mine) in enumerate(zip(sizes["published"], sizes["ours"], strict=True)):
+        assert abs(mine - (theirs / 2 if block < 11 else theirs)) <= 0.5
 
 
 def test_the_size_is_the_published_one(pair):

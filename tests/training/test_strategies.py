@@ -262,9 +262,9 @@ def test_adversarial_training_moves_statistics_only_by_its_own_forward(setting, 
     phase.network.train()
     phase.begin_epoch(0)
     batch, indices = next(setting.batches(0))
-    before = member.blocks[0].norm.num_batches_tracked.clone()
+    before = member.blocks[0].last.norm.num_batches_tracked.clone()
     backward(phase, batch, indices)
-    assert member.blocks[0].norm.num_batches_tracked == before + 1
+    assert member.blocks[0].last.norm.num_batches_tracked == before + 1
     assert all(parameter.grad is not None for parameter in member.parameters())
 
 

@@ -73,11 +73,15 @@ class Ensemble(nn.Module):
         return self._predicted(ids, batches())
 
     def predict_part(self, cohort: Cohort, part: Part) -> Prediction:
-        """Classify every recording of a part of a cohort."""
+        """Classify every recording of a part of a cohort; those of like length together, since padding costs time."""
         indices = cohort.part(part)
+        order = cohort.by_length(indices)
         starts = range(0, len(indices), _BATCH)
-        batches = (cohort.batch(indices[start : start + _BATCH], self.spec) for start in starts)
-        return self._predicted([cohort.rows[i].id for i in indices], batches)
+        batches = (cohort.batch(indices[order[start : start + _BATCH]], self.spec) for start in starts)
+        sorted_probs = self._predicted([cohort.rows[i].id for i in indices[order]], batches).member_probs
+        probs = np.empty_like(sorted_probs)
+        probs[order] = sorted_probs
+        return Prediction(tuple(cohort.rows[i].id for i in indices), self.classes, probs, self.information_range)
 
     def predict_fitted(self, ids: Sequence[str], signals: Sequence[Signal]) -> Prediction:
         """Classify signals that `self.spec.fit` has already fitted."""

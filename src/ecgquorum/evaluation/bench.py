@@ -76,17 +76,18 @@ class Bench:
             crafting = Crafting(recipe, condition.epsilon, ensemble, self.evaluation.seed) if recipe else None
             key = crafting.key(self.cohort, indices) if crafting else repr(ensemble.spec)
             groups.setdefault(key, (crafting, []))[1].append(e)
-        probs: dict[int, list[NDArray[np.float64]]] = {e: [] for e in range(len(self.ensembles))}
+        probs: dict[int, NDArray[np.float64]] = {}
         for crafting, group in groups.values():
             self.tell(str(condition))
             for places, batch in shards(crafting, self.ensembles[group[0]], self.cohort, indices, self._store):
                 for e in group:
-                    probs[e].append(self.ensembles[e].member_probs(batch))
+                    found = self.ensembles[e].member_probs(batch)
+                    probs.setdefault(e, np.empty((len(indices), *found.shape[1:])))[places] = found
                 if 0 in group and recipe:
                     self._draw_examples(number, places, batch, group)
                 self.tell(str(condition), len(group) * len(places))
-        for e, parts in probs.items():
-            self.answers[e, number] = self._said(e, np.concatenate(parts), self.truth[self.records[number]])
+        for e, found in probs.items():
+            self.answers[e, number] = self._said(e, found, self.truth[self.records[number]])
 
     def _said(self, e: int, probs: NDArray[np.float64], truth: NDArray[np.int64]) -> Answers:
         """Probabilities as they will be stored, so that what is measured can be measured again."""

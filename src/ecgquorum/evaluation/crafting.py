@@ -25,7 +25,7 @@ from ecgquorum.randomness import derived_seed
 from ecgquorum.recipe import AttackRecipe
 
 SHARD = 32
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,13 @@ def shards(
 ) -> Iterator[tuple[NDArray[np.int64], Batch]]:
     """The recordings in small batches, attacked unless `crafting` is None; what is in the store is not crafted again.
 
-    Gives the places in `indices` and the batch, on the ensemble's device.
+    Gives the places in `indices` and the batch, on the ensemble's device; recordings of like length come together.
     """
     device = next(ensemble.parameters()).device
     key = crafting.key(cohort, indices) if crafting else ""
+    order = cohort.by_length(indices)
     for start in range(0, len(indices), SHARD):
-        places = np.arange(start, min(start + SHARD, len(indices)))
+        places = order[start : start + SHARD]
         batch = cohort.batch(indices[places], ensemble.spec)
         if crafting:
             path = store / key[:16] / f"{start:06d}.npy" if store else None

@@ -1,6 +1,7 @@
 """One network of an ensemble."""
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,16 +14,23 @@ class Block(nn.Module, ABC):
     """A piece of a network with a batch norm in it, split where DVERGE looks: after that norm."""
 
     @abstractmethod
-    def normalised(self, h: Tensor, live: Tensor | None) -> Tensor:
-        """The activation just after the block's (last) batch norm."""
+    def normalised(self, h: Tensor, where: Any) -> Tensor:
+        """The activation just after the block's (last) batch norm.
+
+        where: what the network's blocks tell each other about where in the recording they are
+        """
 
     @abstractmethod
-    def finished(self, normalised: Tensor, h: Tensor) -> Tensor:
+    def finished(self, normalised: Tensor, h: Tensor, where: Any) -> Tensor:
         """The block's output, from `normalised` and the block's input."""
 
-    def forward(self, h: Tensor, live: Tensor | None = None) -> Tensor:
-        """`live` (batch, 1, time): 1 on the recording, 0 on padding; blocks that do not care ignore it."""
-        return self.finished(self.normalised(h, live), h)
+    def forward(self, h: Tensor, where: Any) -> Tensor:
+        """The block's output."""
+        return self.finished(self.normalised(h, where), h, where)
+
+    @abstractmethod
+    def beyond(self, where: Any, h: Tensor) -> Any:
+        """`where` for the next block, whose input is `h`."""
 
 
 class Member(nn.Module, ABC):
@@ -50,37 +58,32 @@ class Member(nn.Module, ABC):
 
     def embed(self, x: Tensor) -> Tensor:
         """Features (batch, feature): what the last linear layer sees."""
-        h, live = self.entered(x)
-        for block in self.blocks:
-            h = block(h, live)
-            live = self.followed(live, h)
-        return self.pooled(h, live)
+        h, where = self._passed(x, len(self.blocks))
+        return self.pooled(h, where)
 
     def stage(self, x: Tensor, block: int) -> Tensor:
         """The activation after the batch norm of the given block."""
-        h, live = self.entered(x)
-        for earlier in self.blocks[:block]:
-            h = earlier(h, live)
-            live = self.followed(live, h)
+        h, where = self._passed(x, block)
         chosen = self.blocks[block]
         assert isinstance(chosen, Block)  # noqa: S101 (for the type checker)
-        return chosen.normalised(h, live)
+        return chosen.normalised(h, where)
+
+    def _passed(self, x: Tensor, n_blocks: int) -> tuple[Tensor, Any]:
+        """x after the first blocks, and where that is."""
+        h, where = self.entered(x)
+        for block in self.blocks[:n_blocks]:
+            assert isinstance(block, Block)  # noqa: S101 (for the type checker)
+            h = block(h, where)
+            where = block.beyond(where, h)
+        return h, where
 
     @abstractmethod
-    def entered(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """What the first block sees, and where it is live."""
+    def entered(self, x: Tensor) -> tuple[Tensor, Any]:
+        """What the first block sees, and where that is."""
 
-    def followed(self, live: Tensor | None, h: Tensor) -> Tensor | None:
-        """`live` at the time resolution of `h`."""
-        if live is None or live.shape[-1] == h.shape[-1]:
-            return live
-        return coarser(live, -(-live.shape[-1] // h.shape[-1]))
-
-    def pooled(self, h: Tensor, live: Tensor | None) -> Tensor:
-        """Mean over time, over the live part where one is known."""
-        if live is None:
-            return h.mean(dim=2)
-        return (h * live).sum(dim=2) / live.sum(dim=2)
+    @abstractmethod
+    def pooled(self, h: Tensor, where: Any) -> Tensor:
+        """The mean over time, (batch, feature)."""
 
 
 def coarser(live: Tensor, step: int) -> Tensor:

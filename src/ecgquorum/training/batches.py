@@ -1,6 +1,7 @@
 """What a member sees in an epoch: recordings in a new order, cropped and varied, all drawn from one seed."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -48,6 +49,23 @@ def training_batches(
                 for i in indices
             ]
             yield batch_of(signals, n_window, cohort.labels[indices].tolist()), indices
+
+
+def prefetched(batches: Iterator[tuple[Batch, np.ndarray]], pinned: bool) -> Iterator[tuple[Batch, np.ndarray]]:
+    """The same batches in the same order, the next one made ready while the last one is trained on.
+
+    pinned: in memory that a GPU can copy from by itself
+    """
+
+    def following() -> tuple[Batch, np.ndarray] | None:
+        found = next(batches, None)
+        return (Batch(*(part.pin_memory() for part in found[0])), found[1]) if found and pinned else found
+
+    with ThreadPoolExecutor(max_workers=1) as worker:
+        pending = worker.submit(following)
+        while (ready := pending.result()) is not None:
+            pending = worker.submit(following)
+            yield ready
 
 
 def n_batches(cohort: Cohort, recipe: TrainingRecipe) -> int:

@@ -17,7 +17,7 @@ from ecgquorum.members import Member
 from ecgquorum.randomness import torch_generator
 from ecgquorum.recipe import AdversarialRecipe, DecorrelationRecipe, DvergeRecipe, Recipe, TrainingRecipe
 from ecgquorum.recordings import InputSpec
-from ecgquorum.training.batches import training_batches
+from ecgquorum.training.batches import prefetched, training_batches
 from ecgquorum.training.decorrelation import decorrelation_loss
 
 _EVALUATION_BATCH = 64
@@ -49,7 +49,8 @@ class Setting:
     def batches(self, epoch: int, *names: str | int) -> Iterator[tuple[Batch, np.ndarray]]:
         """The batches of an epoch with the indices of their recordings."""
         stream = (*self.stream, *names)
-        return training_batches(self.cohort, self.spec, self.plan, seed=self.recipe.seed, stream=stream, epoch=epoch)
+        made = training_batches(self.cohort, self.spec, self.plan, seed=self.recipe.seed, stream=stream, epoch=epoch)
+        return prefetched(made, pinned=self.device.type == "cuda")
 
     def tune_batches(self) -> Iterator[Batch]:
         """The tune part in whole windows."""

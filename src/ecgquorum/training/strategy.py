@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from ecgquorum.recipe import Recipe, TrainingRecipe
 
-TRAINING_FORMAT = 1
+TRAINING_FORMAT = 2
 """To be raised when a change of the code gives other weights: a store must not serve what is no longer trained."""
 
 PhaseName = Literal["base", "adv", "dverge"]
