@@ -68,6 +68,8 @@ def test_bands_survive_being_written_down(bands):
         ('name = "x"\nseed = 1\nseed = 2', "expected TOML"),
         ('name = "x"\nstrategies = ["dec", "dec"]', "each of them once"),
         ('name = "x"\nstrategies = []', "strategies"),
+        ('name = "x"\nstrategies = ["dec+part", "part+dec"]', "each of them once"),
+        ('name = "x"\n[[evaluation.attacks]]\nkind = "pgd"\nname = "worst of all"', "which is taken"),
         ('name = "x"\nstrategies = ["dce"]', "found 'dce'"),
         ('name = "x"\nmembers = 1\nstrategies = ["dverge"]', "at least 2 members"),
         ('name = "x"\nmembers = 1\n[[evaluation.attacks]]\nkind = "pgd"\ntarget = "member 1"', "member below 1"),

@@ -202,8 +202,8 @@ def evaluate(
         records=records,
         part=part,
     )
-    if out.suffix != ".json":
-        raise ScorecardError(f"{out}: expected a name that ends in .json, found another")
+    if out.suffix != ".json" or out.is_dir():
+        raise ScorecardError(f"{out}: expected the name of a file that ends in .json, found another")
     where = chosen_device(device)
     ensembles = named_ensembles(load_ensemble(run, where) for run in runs)
     with counting("testing") as count:

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from ecgquorum import Cohort, load_ensemble
+from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import AttackError
 from ecgquorum.evaluation import evaluate
 from ecgquorum.evaluation.crafting import Crafting, member_hashes, shards
@@ -55,9 +56,11 @@ def test_what_is_in_the_store_is_not_crafted_again(runs, cohort, crafted_batches
     again = evaluate(runs, cohort, evaluation, store=tmp_path)
     assert len(crafted_batches) == n_batches
     assert again.rows == first.rows
-    kept = sorted(tmp_path.rglob("*.npy"))
+    kept = sorted(tmp_path.rglob("*.safetensors"))
     kept[0].unlink()
-    kept[-1].write_bytes(kept[-1].read_bytes()[:100])  # lost and damaged ones come back, to the bit
+    damaged = bytearray(kept[-1].read_bytes())
+    damaged[-1] ^= 1
+    kept[-1].write_bytes(damaged)  # lost and damaged ones come back, to the bit
     assert evaluate(runs, cohort, evaluation, store=tmp_path).rows == first.rows
     assert len(crafted_batches) == n_batches + 2
     assert evaluate(runs, cohort, evaluation).rows == first.rows
@@ -89,6 +92,10 @@ def test_a_member_is_known_by_its_bands_too(runs):
     hashes = [member_hashes(ensemble) for ensemble in runs.values()]
     assert hashes[0][0] == hashes[1][0]
     assert hashes[0][1] != hashes[1][1]
+    relu, tanh = (torch.nn.Sequential(torch.nn.Linear(2, 2), kind()) for kind in (torch.nn.ReLU, torch.nn.Tanh))
+    tanh.load_state_dict(relu.state_dict())
+    one, other = member_hashes(Ensemble([relu, tanh], ("a", "b"), runs["baseline"].spec))
+    assert one != other
     runs["dec+part"].members[1].bands.edges_hz += 1
     assert member_hashes(runs["dec+part"])[1] != hashes[1][1]
 
@@ -112,6 +119,14 @@ def test_shards_cover_every_recording_once(runs, cohort):
         (AttackRecipe(kind="pgd", options={"random_start": 1}), "random_start"),
         (AttackRecipe(kind="apgd", options={"objective": "mse"}), "objective: expected 'ce' or 'dlr', found 'mse'"),
         (AttackRecipe(kind="sap", options={"norm": "l2"}), "norm"),
+        (AttackRecipe(kind="pgd", options={"step": float("inf")}), "step: expected a value such as 0.1, found inf"),
+        (AttackRecipe(kind="sap", options={"sizes": (4, 6)}), "sizes: expected odd numbers of samples"),
+        (AttackRecipe(kind="sap", options={"sizes": ()}), "sizes: expected odd"),
+        (AttackRecipe(kind="sap", options={"widths": ("a",)}), "widths: expected numbers above 0"),
+        (
+            AttackRecipe(kind="sap", options={"sizes": (5, 7), "widths": (1.0,), "pairs": True}),
+            "as many sizes as widths",
+        ),
         (AttackRecipe(kind="worst", target="ensemble", options={"attacks": 1}), "unknown option attacks"),
     ],
 )

@@ -93,6 +93,29 @@ def test_the_uncertainty_gap_is_a_difference_of_means(judged):
         assert found == pytest.approx(uncertainty[~right].mean() - uncertainty[right].mean())
 
 
+@given(st.permutations(range(12)))
+def test_the_order_of_equally_uncertain_recordings_does_not_matter(order):
+    order = np.array(order)
+    wrong, uncertainty = np.arange(12) % 3 == 0, np.repeat([0.1, 0.5, 0.5, 0.9], 3)
+    weights = np.random.default_rng(0).integers(0, 3, size=(4, 12)).astype(float)
+    measured = (
+        lambda r, u, w: measures.deferral_auc(r, u, w),
+        lambda r, u, w: measures.aurc(r, u, w),
+        lambda r, u, w: measures.risk_at_coverage(r, u, 0.8, np.ones((1, 12))),
+        lambda r, u, w: measures.deferral_curve(r, u)[1],
+    )
+    for measure in measured:
+        expected = measure(wrong, uncertainty, weights)
+        np.testing.assert_allclose(measure(wrong[order], uncertainty[order], weights[:, order]), expected)
+
+
+def test_deferral_of_the_equally_uncertain_is_a_straight_line():
+    wrong = np.arange(40) % 4 == 0
+    kept, errors = measures.deferral_curve(wrong, np.zeros(40))
+    np.testing.assert_allclose(errors, kept / 4)
+    assert measures.deferral_auc(wrong, np.zeros(40), np.ones((1, 40)))[0] == pytest.approx(1 / 8)
+
+
 def test_deferral_by_hand():
     wrong = np.array([True, False, False, True])
     uncertainty = np.array([0.9, 0.1, 0.2, 0.3])

@@ -9,11 +9,13 @@ import torch
 from ecgquorum import Cohort, Scorecard, build_cohort, evaluate, load_ensemble, named_ensembles, open_source
 from ecgquorum.attacks import PGD
 from ecgquorum.cohorts.source import Source
-from ecgquorum.errors import CohortError, ScorecardError
+from ecgquorum.ensemble import Ensemble
+from ecgquorum.errors import AttackError, CohortError, ScorecardError
 from ecgquorum.evaluation.conditions import Condition, chosen_records
 from ecgquorum.evaluation.merging import merged
 from ecgquorum.recipe import AttackRecipe, EvaluationRecipe
 from ecgquorum.recordings import Recording
+from ecgquorum.report.signs import signs_of_masking
 
 QUICK = EvaluationRecipe(
     epsilons=(20.0, 200.0), attacks=(AttackRecipe(kind="pgd", options={"n_steps": 3}),), masking_records=4
@@ -97,6 +99,11 @@ def test_a_scorecard_survives_the_disk_and_notices_damage(card, tmp_path):
         np.testing.assert_array_equal(again.answers[key].member_probs, said.member_probs)
         np.testing.assert_array_equal(again.answers[key].uncertainty, said.uncertainty)
     assert "NaN" not in path.read_text()
+    edited = path.read_text().replace('"accuracy"', '"accuracv"', 1)
+    path.write_text(edited)
+    with pytest.raises(ScorecardError, match="changed or damaged"):
+        Scorecard.load(path)
+    card.save(path)
     content = bytearray((tmp_path / "card.npz").read_bytes())
     content[100] ^= 1
     (tmp_path / "card.npz").write_bytes(content)
@@ -243,16 +250,94 @@ def test_scorecards_of_the_same_recordings_are_put_together(tiny_study, cohort, 
     assert Condition() == card.conditions[0]
 
 
-def test_scorecards_of_other_recordings_are_not(baseline, cohort):
-    attacks = (AttackRecipe(kind="pgd", records=5, options={"n_steps": 1}),)
-    cards = [
-        evaluate(baseline, cohort, EvaluationRecipe(epsilons=(20.0,), attacks=attacks, masking_records=0, seed=seed))
-        for seed in (0, 1)
-    ]
-    cards[1] = type(cards[1])(**{**vars(cards[1]), "ensembles": (_renamed(cards[1].ensembles[0]),)})
-    with pytest.raises(ScorecardError, match="on different ones"):
+def test_a_second_scorecard_of_a_run_adds_what_it_has(baseline, cohort):
+    one = evaluate(baseline, cohort, QUICK)
+    strong = AttackRecipe(kind="apgd", target="ensemble", options={"n_steps": 5})
+    two = evaluate(baseline, cohort, QUICK.model_copy(update={"attacks": (strong,), "masking_records": 0}))
+    (both,) = merged([one, two])
+    assert len(both.ensembles) == 1 and len(both.conditions) == 1 + 2 + 2
+    found = {(row.attack, row.epsilon): row.value for row in both.find(measure="accuracy", target="ensemble")}
+    for epsilon in (20.0, 200.0):
+        alone = [value(card, attack="worst of all", epsilon=epsilon, measure="accuracy") for card in (one, two)]
+        assert found["worst of all", epsilon] <= min(alone)
+        assert found["apgd", epsilon] == value(two, attack="apgd", epsilon=epsilon, measure="accuracy")
+    keys = [(row.attack, row.target, row.epsilon, row.measure, row.detail) for row in both.rows]
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_worst_is_of_what_all_were_put_to(tiny_study, cohort):
+    runs = {name: load_ensemble(tiny_study / "runs" / name) for name in ("baseline", "dec+part")}
+    weak = evaluate({"dec+part": runs["dec+part"]}, cohort, QUICK.model_copy(update={"epsilons": (20.0,)}))
+    (both,) = merged([evaluate({"baseline": runs["baseline"]}, cohort, QUICK), weak])
+    assert {row.epsilon for row in both.find(attack="worst of all")} == {20.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"seed": 1}, "same evaluation.seed"),
+        ({"normalise": "evaluated"}, "same evaluation.normalise"),
+        ({"attacks": (AttackRecipe(kind="pgd", options={"n_steps": 4}),)}, "called pgd on member 0, found two"),
+        ({"attacks": (AttackRecipe(kind="pgd", options={"n_steps": 3}, records=5),)}, "called pgd on member 0"),
+    ],
+)
+def test_scorecards_of_other_questions_are_not_put_together(tiny_study, baseline, cohort, change, reason):
+    other = load_ensemble(tiny_study / "runs" / "dec+part")
+    cards = [evaluate(baseline, cohort, QUICK), evaluate(other, cohort, QUICK.model_copy(update=change))]
+    with pytest.raises(ScorecardError, match=reason):
         merged(cards)
 
 
-def _renamed(facts):
-    return type(facts)(**{**vars(facts), "model": "another"})
+# --- models that are not ours ----------------------------------------------------------------------------------------
+
+
+class Stranger(torch.nn.Module):
+    """Somebody's own network: no features, and with a gradient only if asked for."""
+
+    def __init__(self, differentiable=True, broken=False):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 4)
+        self.differentiable, self.broken = differentiable, broken
+
+    def forward(self, x):
+        if not self.differentiable:
+            x = x.detach()
+        h = torch.nn.functional.adaptive_avg_pool1d(x, 8)[:, 0] / 100
+        return self.linear(h) + (torch.nan if self.broken else 0)
+
+
+def strangers(baseline, **options):
+    torch.manual_seed(0)
+    members = [Stranger(**options) for _ in range(3)]
+    for member in members:
+        member.requires_grad_(False)
+    return Ensemble(members, baseline.classes, baseline.spec)
+
+
+def test_strangers_models_are_put_to_the_test(baseline, cohort):
+    card = evaluate(strangers(baseline), cohort, QUICK)
+    assert value(card, attack="natural", target="", measure="accuracy") is not None
+    for row in card.find(measure="adjusted_r2"):
+        assert row.value is None and "gives no features" in row.reason
+    assert all(row.value is not None for row in card.find(measure="disagreement"))
+
+
+def test_a_model_without_a_gradient_can_still_be_asked(baseline, cohort):
+    model = strangers(baseline, differentiable=False)
+    with pytest.raises(AttackError, match="attack it with Square"):
+        evaluate(model, cohort, QUICK)
+    asking = AttackRecipe(kind="square", target="ensemble", options={"n_queries": 5})
+    card = evaluate(model, cohort, QUICK.model_copy(update={"attacks": (asking,)}))
+    assert value(card, measure="zero_gradients") == 1.0
+    assert signs_of_masking(card, "ensemble") == ["100 % of recordings have no gradient"]
+
+
+def test_answers_that_are_not_numbers_are_refused(baseline, cohort):
+    with pytest.raises(ScorecardError, match=r"expected finite probabilities, found none for S\d+ \(natural\)"):
+        evaluate(strangers(baseline, broken=True), cohort, QUICK)
+
+
+def test_diversity_says_how_many_recordings_it_is_of(card, cohort):
+    n_unseen = len(cohort.part("tune")) + len(cohort.part("test"))
+    assert {row.n_records for row in card.find(measure="linear_cka")} == {n_unseen}
+    assert {row.n_records for row in card.find(measure="disagreement")} == {len(cohort.part("test"))}

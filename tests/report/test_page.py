@@ -191,17 +191,21 @@ def test_a_scorecard_with_little_in_it_still_makes_a_page(card, tmp_path):
 def test_signs_of_masking_are_read_from_the_rows(card):
     name = card.ensembles[0].name
 
-    def with_rate(detail, value):
+    def with_advantage(detail, low, high):
         rows = [
-            replace(row, value=value, low=value, high=value)
-            if (row.ensemble, row.attack, row.measure, row.detail) == (name, MASKING, "error_rate", detail)
+            replace(row, value=(low + high) / 2, low=low, high=high)
+            if (row.ensemble, row.attack, row.measure, row.detail) == (name, MASKING, "advantage", detail)
             else row
             for row in card.rows
         ]
         return replace(card, rows=tuple(rows))
 
-    assert signs_of_masking(with_rate("transfer", 5.0), name) == ["transfer does better than white box"]
-    assert "black box does better than transfer" in signs_of_masking(with_rate("black box", 5.0), name)
+    for knows, less in (("white box", "transfer"), ("transfer", "black box"), ("white box", "black box")):
+        assert f"{less} does better than {knows}" in signs_of_masking(
+            with_advantage(f"{knows} over {less}", -0.4, -0.1), name
+        )
+        told = signs_of_masking(with_advantage(f"{knows} over {less}", -0.4, 0.1), name)
+        assert f"{less} does better than {knows}" not in told
 
 
 def test_figures_name_their_axes(card):
@@ -209,6 +213,41 @@ def test_figures_name_their_axes(card):
         for ax in figure.axes:
             if name != "examples" and ax.get_label() != "<colorbar>":
                 assert ax.get_xlabel() and ax.get_ylabel(), name
+
+
+def test_one_attack_on_two_targets_keeps_its_areas_apart(card):
+    """Mixed deferral is told by what it was crafted on, in the table as in the figure."""
+    twice = [replace(c, target="ensemble") if c.attack == "sap" else c for c in card.conditions]
+    twice = [replace(c, attack="pgd") if c.attack == "sap" else c for c in twice]
+    rows = [replace(r, attack="mixed pgd", target="ensemble") if r.attack == "mixed sap" else r for r in card.rows]
+    both = replace(card, conditions=tuple(twice), rows=tuple(rows))
+    (table,) = (table for table in tables_of(both) if table.name == "deferral")
+    assert [label for _, label in table.columns] == ["natural", "mixed pgd, member 0", "mixed pgd, ensemble"]
+    name = card.ensembles[0].name
+    wanted = [card.estimate(ensemble=name, attack=f"mixed {a}", measure="deferral_auc").value for a in ("pgd", "sap")]
+    assert [cell.estimate.value / 100 for cell in table.rows[0][1][1:]] == pytest.approx(wanted)
+    legends = [ax.get_legend().get_texts()[0].get_text() for ax in drawn_figures(both)["deferral"].axes[1:]]
+    assert [f"{100 * value:.1f}" in text for value, text in zip(wanted, legends, strict=True)] == [True, True]
+
+
+def test_only_the_papers_own_attack_is_compared_with_it(card):
+    changed = [
+        {**attack, "options": {"n_steps": 2}} if attack["kind"] == "pgd" else attack
+        for attack in card.evaluation["attacks"]
+    ]
+    other = replace(card, evaluation=card.evaluation | {"attacks": changed})
+    for one, compared in ((card, True), (other, False)):
+        (accuracy,) = (table for table in tables_of(one) if table.name == "accuracy")
+        papers = [cell.paper for cell in accuracy.rows[0][1]]
+        assert papers[0] is not None and (papers[1] is not None) == compared
+    assert published(PHYSIONET, "part+dec", "accuracy", "natural", "", 0.0) == pytest.approx(0.8558)
+
+
+def test_an_earlier_reports_figures_do_not_stay(card, tmp_path, no_figures):
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures/masking.png").write_text("old")
+    write_report(card, tmp_path)
+    assert not list((tmp_path / "figures").iterdir())
 
 
 def test_examples_show_what_was_attacked(card):

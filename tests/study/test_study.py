@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from ecgquorum import Cohort, Scorecard, load_ensemble, run_study
-from ecgquorum.errors import RecipeError
+from ecgquorum import Cohort, Scorecard, build_cohort, load_ensemble, open_source, run_study
+from ecgquorum.errors import AttackError, RecipeError, TrainingError
 from ecgquorum.evaluation.crafting import Crafting
 from ecgquorum.recipe import load_study, parse_study, recipe_names
 
@@ -56,6 +56,25 @@ def test_another_recipe_is_refused(tiny_study, tmp_path):
         run_study(parse_study(TINY_STUDY), tmp_path / "thesis.txt")
 
 
+def test_a_cohort_that_the_study_did_not_build_is_not_taken_for_its_own(tmp_path):
+    build_cohort(open_source("synthetic:physionet2017", records=60, seconds=2.0, seed=9), tmp_path / "s" / "cohort")
+    with pytest.raises(RecipeError, match="something else"):
+        run_study(parse_study(TINY_STUDY), tmp_path / "s")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (TINY_STUDY.replace("n_steps = 4", "nsteps = 4", 1), AttackError),
+        (TINY_STUDY.replace("projected = 8", "projected = 80"), TrainingError),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_trained(tmp_path, text, error):
+    with pytest.raises(error):
+        run_study(parse_study(text), tmp_path / "s")
+    assert not (tmp_path / "s" / "members").exists()
+
+
 def test_a_study_without_recordings_asks_for_them(tmp_path):
     with pytest.raises(RecipeError, match="expected --cohort DIR"):
         run_study(load_study("physionet2017-compact"), tmp_path / "s")
@@ -63,7 +82,7 @@ def test_a_study_without_recordings_asks_for_them(tmp_path):
 
 
 def test_killed_at_any_point_it_ends_with_the_same_numbers(tiny_study, tmp_path):
-    """Killed while training, while crafting and while measuring, then let go on."""
+    """Killed while training and while crafting, then let go on."""
     toml = tmp_path / "study.toml"
     toml.write_text(TINY_STUDY)
     out = tmp_path / "s"
@@ -81,7 +100,7 @@ def test_killed_at_any_point_it_ends_with_the_same_numbers(tiny_study, tmp_path)
         return False
 
     assert killed_when(lambda: any(out.glob("members/*/checkpoint.safetensors")))
-    assert killed_when(lambda: any(out.glob("attacks/*/*.npy")))
+    assert killed_when(lambda: any(out.glob("attacks/*/*.safetensors")))
     assert not (out / "scorecard.json").exists()
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "epoch" not in done.stderr  # all members were there

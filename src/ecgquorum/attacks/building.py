@@ -1,6 +1,7 @@
 """From a recipe to an attack."""
 
 import dataclasses
+import math
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from ecgquorum.attacks.apgd import APGD
@@ -54,5 +55,5 @@ def _fits(value: Any, default: Any, hint: Any) -> bool:
     if isinstance(default, bool) or isinstance(value, bool):
         return isinstance(default, bool) and isinstance(value, bool)
     if isinstance(default, int | float):
-        return isinstance(value, int if isinstance(default, int) else (int, float)) and value > 0
+        return isinstance(value, int if isinstance(default, int) else (int, float)) and 0 < value < math.inf
     return isinstance(value, type(default))

@@ -4,6 +4,7 @@ After Han et al. 2020: x' = x + mean_m theta * K(s_m, sigma_m), with theta updat
 with Gaussian kernels is one convolution with the mean kernel.
 """
 
+import math
 from dataclasses import dataclass
 from itertools import product
 from typing import final
@@ -15,6 +16,7 @@ from torch.nn import functional as F
 from ecgquorum.attacks.attack import Attack, Classifier, cross_entropy, gradient_of
 from ecgquorum.attacks.pgd import PGD
 from ecgquorum.cohorts import Batch
+from ecgquorum.errors import AttackError
 
 PHYSIONET_KERNELS = ((5, 7, 11, 15, 19), (1.0, 3.0, 5.0, 7.0, 10.0))
 CPSC_KERNELS = ((9, 11, 15, 19, 21), (5.0, 7.0, 10.0, 13.0, 17.0))
@@ -38,6 +40,15 @@ class SAP(Attack):
     from_pgd: bool = True
     n_steps: int = 40
     step: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.sizes or not all(isinstance(size, int) and size > 0 and size % 2 for size in self.sizes):
+            raise AttackError(f"SAP: sizes: expected odd numbers of samples, found {self.sizes}")
+        if not self.widths or not all(isinstance(w, int | float) and 0 < w < math.inf for w in self.widths):
+            raise AttackError(f"SAP: widths: expected numbers above 0, found {self.widths}")
+        if self.pairs and len(self.sizes) != len(self.widths):
+            raise AttackError(f"SAP: pairs: expected as many sizes as widths, found {self.sizes} and {self.widths}")
 
     def perturb(self, classifier: Classifier, batch: Batch, generator: torch.Generator) -> Tensor:
         """The last of the steps."""

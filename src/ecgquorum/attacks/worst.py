@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ecgquorum.attacks.apgd import APGD, dlr_loss
-from ecgquorum.attacks.attack import Attack, Classifier, worse_of
+from ecgquorum.attacks.attack import Attack, Classifier, Norm, worse_of
 from ecgquorum.attacks.pgd import PGD
 from ecgquorum.attacks.square import Square
 from ecgquorum.cohorts import Batch
@@ -33,18 +33,18 @@ class WorstCase(Attack):
         with torch.no_grad():
             kept_loss = margin(kept)
         for target in (classifier, *self.targets):
-            for attack in self.attacks or standard_suite(self.epsilon):
+            for attack in self.attacks or standard_suite(self.epsilon, self.norm):
                 found = attack(target, batch, generator=generator).signal
                 with torch.no_grad():
                     kept, kept_loss = worse_of(kept, kept_loss, found, margin(found))
         return kept
 
 
-def standard_suite(epsilon: float | Tensor) -> Sequence[Attack]:
-    """Gradient attacks with two losses and restarts, and one that needs no gradient."""
-    return (
-        PGD(epsilon, random_start=True, restarts=2, best=True),
-        APGD(epsilon),
-        APGD(epsilon, objective="dlr"),
-        Square(epsilon),
+def standard_suite(epsilon: float | Tensor, norm: Norm = "linf") -> Sequence[Attack]:
+    """Gradient attacks with two losses and restarts and, where it knows the norm, one that needs no gradient."""
+    by_gradient = (
+        PGD(epsilon, norm=norm, random_start=True, restarts=2, best=True),
+        APGD(epsilon, norm=norm),
+        APGD(epsilon, norm=norm, objective="dlr"),
     )
+    return (*by_gradient, Square(epsilon)) if norm in Square.norms else by_gradient

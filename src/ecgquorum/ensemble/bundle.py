@@ -26,6 +26,7 @@ from ecgquorum.errors import BundleError, EcgQuorumError
 from ecgquorum.members import build_member
 from ecgquorum.recipe import Recipe, parse_recipe
 from ecgquorum.recordings import InputSpec
+from ecgquorum.sealing import is_sealed, sealed
 
 FORMAT = 1
 WEIGHTS, CARD = "weights.safetensors", "card.json"
@@ -69,7 +70,7 @@ def save_bundle(ensemble: Ensemble, recipe: Recipe, path: str | Path, facts: Map
     }
     (path / CARD).unlink(missing_ok=True)
     write_atomically(path / WEIGHTS, weights)
-    write_atomically(path / CARD, json.dumps(_sealed(card), indent=1, ensure_ascii=False) + "\n")
+    write_atomically(path / CARD, json.dumps(sealed(card, "card_sha256"), indent=1, ensure_ascii=False) + "\n")
     return path
 
 
@@ -126,7 +127,7 @@ def _read_card(path: Path) -> dict[str, Any]:
     if not isinstance(card, dict) or card.get("format") != FORMAT:
         found = card.get("format") if isinstance(card, dict) else "no object"
         raise BundleError(f"{path}/{CARD}: expected format {FORMAT}, found {found}")
-    if card.get("card_sha256") != _sealed(card)["card_sha256"]:
+    if not is_sealed(card, "card_sha256"):
         raise BundleError(f"{path}/{CARD}: expected its own SHA-256 to match, found the card changed or damaged")
     missing = [key for key in _REQUIRED if key not in card]
     if missing:
@@ -149,13 +150,6 @@ def _read_weights(path: Path, card: Mapping[str, Any]) -> dict[str, torch.Tensor
         return tensors_from_bytes(content)
     except SafetensorError as error:
         raise BundleError(f"{path}/{WEIGHTS}: expected safetensors, found: {error}") from error
-
-
-def _sealed(card: Mapping[str, Any]) -> dict[str, Any]:
-    """The card with the SHA-256 of everything else in it."""
-    rest = {key: value for key, value in card.items() if key != "card_sha256"}
-    text = json.dumps(rest, sort_keys=True, ensure_ascii=False)
-    return rest | {"card_sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def software_versions() -> dict[str, str]:

@@ -87,11 +87,18 @@ class Bench:
                     self._draw_examples(number, places, batch, group)
                 self.tell(str(condition), len(group) * len(places))
         for e, found in probs.items():
-            self.answers[e, number] = self._said(e, found, self.truth[self.records[number]])
+            self.answers[e, number] = self._said(e, number, found)
 
-    def _said(self, e: int, probs: NDArray[np.float64], truth: NDArray[np.int64]) -> Answers:
+    def _said(self, e: int, number: int, probs: NDArray[np.float64]) -> Answers:
         """Probabilities as they will be stored, so that what is measured can be measured again."""
         rounded = probs.astype(np.float32).astype(np.float64)
+        lost = np.flatnonzero(~np.isfinite(rounded).all(axis=(1, 2)))
+        if len(lost):
+            record = self.cohort.rows[self.indices[self.records[number][lost[0]]]].id
+            raise ScorecardError(
+                f"{self.names[e]}: expected finite probabilities, found none for {record} ({self.conditions[number]})"
+            )
+        truth = self.truth[self.records[number]]
         return Answers(truth, rounded, self._prediction(rounded, self.ranges[e]).uncertainty)
 
     def _prediction(self, probs: NDArray[np.float64], between: tuple[float, float]) -> Prediction:
@@ -103,7 +110,7 @@ class Bench:
             for e in range(len(self.ensembles)):
                 said = self.answers[e, 0]
                 self.ranges[e] = information_range(self._prediction(said.member_probs, self.ranges[e]))
-                self.answers[e, 0] = self._said(e, said.member_probs, said.truth)
+                self.answers[e, 0] = self._said(e, 0, said.member_probs)
         everywhere = np.all([np.isin(self.records[0], places) for places in self.records], axis=0)
         all_right = np.all([self.answers[e, 0].right for e in range(len(self.ensembles))], axis=0)
         self.examples = chosen_examples(self.cohort, self.indices, everywhere, all_right)
@@ -118,6 +125,7 @@ class Bench:
                 example.drawn_of[number] = tuple(self.names[e] for e in group)
 
     def _check(self) -> None:
+        """Refuse what cannot be done before anything is."""
         cohort = self.cohort
         if not self.ensembles:
             raise ScorecardError("expected an ensemble to put to the test, found none")
@@ -135,3 +143,6 @@ class Bench:
                     f"{name}: expected inputs scaled as those of {self.names[0]}, found {spec.scaling}; the "
                     "strength of an attack would mean something else"
                 )
+            for condition, recipe in planned_conditions(self.evaluation):
+                if recipe:
+                    Crafting(recipe, condition.epsilon, ensemble, self.evaluation.seed).check()

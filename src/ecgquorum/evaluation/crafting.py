@@ -6,15 +6,16 @@ one is an attack on member 0 of all. What is crafted is known by a hash of all t
 
 import dataclasses
 import hashlib
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import safetensors.torch
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
 
 from ecgquorum.atomic import write_atomically
 from ecgquorum.attacks import Classifier, WorstCase, build_attack
@@ -36,6 +37,11 @@ class Crafting:
     epsilon: float
     ensemble: Ensemble
     seed: int
+
+    def check(self) -> None:
+        """Refuse an attack or a target that there is not."""
+        build_attack(self.recipe, self.epsilon, self.ensemble.spec)
+        self._target()
 
     def key(self, cohort: Cohort, indices: NDArray[np.int64]) -> str:
         """A hash of everything that the crafted recordings depend on."""
@@ -70,7 +76,6 @@ class Crafting:
         return self.ensemble.members[member]
 
     def _target_hashes(self) -> list[str]:
-        self._target()
         hashes = member_hashes(self.ensemble)
         return hashes if self.recipe.member is None else [hashes[self.recipe.member]]
 
@@ -89,7 +94,7 @@ def shards(
         places = order[start : start + SHARD]
         batch = cohort.batch(indices[places], ensemble.spec)
         if crafting:
-            path = store / key[:16] / f"{start:06d}.npy" if store else None
+            path = store / key[:16] / f"{start:06d}.safetensors" if store else None
             found = _stored(path, batch)
             if found is not None:
                 batch = batch._replace(signal=found)
@@ -101,27 +106,34 @@ def shards(
 
 
 def member_hashes(ensemble: Ensemble) -> list[str]:
-    """What each member computes, as a hash of its weights, its bands and its kind."""
+    """What each member computes, as a hash of its weights, its bands and how it is built."""
     hashes = []
     for member in ensemble.members:
-        digest = hashlib.sha256(type(member).__name__.encode())
+        digest = hashlib.sha256(f"{type(member).__name__} {member!r}".encode())
         for name, tensor in [*member.state_dict().items(), *member.named_buffers()]:
-            digest.update(name.encode() + tensor.detach().cpu().numpy().tobytes())
+            digest.update(f"{name} {tuple(tensor.shape)}".encode() + tensor.detach().cpu().numpy().tobytes())
         hashes.append(digest.hexdigest())
     return hashes
 
 
 def _stored(path: Path | None, batch: Batch) -> torch.Tensor | None:
-    if path is None or not path.is_file():
+    """What is kept there, if it is whole and fits; else it is crafted anew."""
+    if path is None:
         return None
     try:
-        kept = np.load(path, allow_pickle=False)
-    except (OSError, ValueError):
-        return None  # damaged: crafted anew
-    return torch.from_numpy(kept) if kept.shape == tuple(batch.signal.shape) else None
+        with safe_open(path, framework="pt") as file:
+            kept: torch.Tensor = file.get_tensor("signal")
+            metadata = file.metadata() or {}
+    except (OSError, SafetensorError):
+        return None
+    whole = metadata.get("sha256") == _sha256(kept)
+    return kept if whole and kept.shape == batch.signal.shape else None
 
 
 def _keep(path: Path, batch: Batch) -> None:
-    content = io.BytesIO()
-    np.save(content, batch.signal.cpu().numpy())
-    write_atomically(path, content.getvalue())
+    signal = batch.signal.cpu().contiguous()
+    write_atomically(path, safetensors.torch.save({"signal": signal}, {"sha256": _sha256(signal)}))
+
+
+def _sha256(signal: torch.Tensor) -> str:
+    return hashlib.sha256(signal.numpy().tobytes()).hexdigest()

@@ -8,26 +8,23 @@ import numpy as np
 
 from ecgquorum.ensemble.diversity import adjusted_r2, linear_cka
 from ecgquorum.evaluation.measures import Array, Estimate, Flags, bootstrapped, jackknifed
-from ecgquorum.evaluation.measuring import Answers, Measured
-
-PAIRED = ("adjusted_r2", "linear_cka", "disagreement", "error_correlation")
-"""What is measured of pairs of members; the first one in both directions."""
+from ecgquorum.evaluation.measuring import UNDEFINED, Answers, Measured
 
 
-def diversity_rows(features: list[Array], answers: Answers) -> Iterator[Measured]:
-    """Every pair of members compared; `features` is one (record, feature) array a member.
+def diversity_rows(features: list[Array | None], answers: Answers) -> Iterator[Measured]:
+    """Every pair of members compared; `features` is one (record, feature) array a member, None where it has none.
 
-    Features are compared on more recordings than `answers` hold, if there are more. A fit to recordings drawn with
-    replacement is better than it should be, so the intervals of the first two come from a jackknife.
+    Features may be of more recordings than `answers`. A fit to recordings drawn with replacement is better than it
+    should be, so the intervals of what is measured on features come from a jackknife.
     """
-    few = f"{len(features[0])} recordings are too few for {features[0].shape[1]} features"
 
     def of_features(name: str, measure: Callable[[Array, Array], float], i: int, j: int, arrow: str) -> Measured:
-        def on(kept: Flags) -> float:
-            return measure(features[i][kept], features[j][kept])
-
-        found = jackknifed(on, len(features[i]))
-        return Measured(name, f"{i}{arrow}{j}", found, "" if np.isfinite(found.value) else few)
+        one, other = features[i], features[j]
+        if one is None or other is None:
+            return Measured(name, f"{i}{arrow}{j}", UNDEFINED, "a member that gives no features")
+        found = jackknifed(lambda kept: measure(one[kept], other[kept]), len(one))
+        few = "" if np.isfinite(found.value) else f"{len(one)} recordings are too few for {one.shape[1]} features"
+        return Measured(name, f"{i}{arrow}{j}", found, few, len(one))
 
     for i, j in permutations(range(len(features)), 2):
         yield of_features("adjusted_r2", adjusted_r2, i, j, "→")

@@ -16,6 +16,7 @@ from ecgquorum.evaluation.masking import masking_checks
 from ecgquorum.evaluation.measuring import ONE_MEMBER, UNDEFINED, Answers, Measured, measured
 from ecgquorum.evaluation.mixing import assignments, mixed_accuracy, mixed_deferral_auc
 from ecgquorum.evaluation.scorecard import DataFacts, EnsembleFacts, Row, Scorecard, row_of
+from ecgquorum.evaluation.worst import worst_of_all
 from ecgquorum.members import Member
 from ecgquorum.recipe import EvaluationRecipe, parse_recipe
 from ecgquorum.recipe.study import EPSILONS
@@ -112,9 +113,10 @@ def _rows(bench: Bench, e: int, facts: EnsembleFacts) -> Iterator[Row]:
         return (row_of(facts, bench.cohort.data_hash, condition, n_records, one) for one in found)
 
     classes = bench.cohort.classes
+    said = {number: bench.answers[e, number] for number in range(len(bench.conditions))}
     for number, condition in enumerate(bench.conditions):
-        yield from rows(condition, len(bench.records[number]), measured(bench.answers[e, number], classes))
-    for epsilon, worst in _worst(bench, e):
+        yield from rows(condition, len(bench.records[number]), measured(said[number], classes))
+    for epsilon, worst in worst_of_all(bench.conditions, bench.records, said):
         yield from rows(Condition(WORST, "ensemble", epsilon), len(worst.truth), measured(worst, classes))
     for attack, target, numbers in mixtures(bench.conditions):
         condition = Condition(f"{MIXED} {attack}", target, bench.conditions[numbers[-1]].epsilon)
@@ -129,20 +131,6 @@ def _rows(bench: Bench, e: int, facts: EnsembleFacts) -> Iterator[Row]:
         batch = bench.cohort.batch(bench.indices[places], ensemble.spec).to(next(ensemble.parameters()).device)
         checks = masking_checks(ensemble, batch, epsilon, bench.evaluation.seed)
         yield from rows(Condition(MASKING, "ensemble", epsilon), len(places), checks)
-
-
-def _worst(bench: Bench, e: int) -> Iterator[tuple[float, Answers]]:
-    """For each strength, and each recording, the answer that went most wrong under anything up to that strength."""
-    for epsilon in sorted({condition.epsilon for condition in bench.conditions[1:]}):
-        under = [i for i, condition in enumerate(bench.conditions) if condition.epsilon <= epsilon]
-        common = bench.records[0]
-        for i in under:
-            common = np.intersect1d(common, bench.records[i])
-        said = [bench.answers[e, i].at(np.searchsorted(bench.records[i], common)) for i in under]
-        worst, places = np.argmin([answers.margin for answers in said], axis=0), np.arange(len(common))
-        probs = np.stack([answers.member_probs for answers in said])[worst, places]
-        uncertainty = np.stack([answers.uncertainty for answers in said])[worst, places]
-        yield epsilon, Answers(said[0].truth, probs, uncertainty)
 
 
 def _mixed(bench: Bench, e: int, numbers: tuple[int, ...]) -> Iterator[Measured]:
@@ -165,6 +153,10 @@ def _members(bench: Bench, e: int) -> Iterator[Measured]:
     if natural.alone:
         return
     unseen = np.concatenate([cohort.part("tune"), bench.indices]) if bench.evaluation.part == "test" else bench.indices
-    members = [member for member in ensemble.members if isinstance(member, Member)]
-    features = [extracted_features(member, cohort, unseen, ensemble.spec).double().numpy() for member in members]
+    features = [
+        extracted_features(member, cohort, unseen, ensemble.spec).double().numpy()
+        if isinstance(member, Member)
+        else None
+        for member in ensemble.members
+    ]
     yield from diversity_rows(features, natural)

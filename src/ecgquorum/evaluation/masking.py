@@ -7,6 +7,7 @@ well as who only asks for answers (black box).
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from ecgquorum.attacks import PGD, Square, ascended, frozen, gradient_of
 from ecgquorum.attacks.attack import cross_entropy
 from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble import Ensemble
+from ecgquorum.errors import AttackError
 from ecgquorum.evaluation import measures
 from ecgquorum.evaluation.measures import bootstrapped
 from ecgquorum.evaluation.measuring import Measured
@@ -25,14 +27,22 @@ STEPS = (0, 1, 2, 5, 10, 20, 50, 100)
 
 
 def masking_checks(ensemble: Ensemble, batch: Batch, epsilon: float, seed: int) -> Iterator[Measured]:
-    """The loss after so many steps, shares of errors by what the attacker knows, and of gradients that are zero."""
+    """The loss after so many steps, shares of errors by what the attacker knows, and of gradients that are zero.
+
+    What one attacker achieves less than the one who knows less is measured on the same recordings.
+    """
     loss = cross_entropy(ensemble, batch.label)
+    attacked, done = batch.signal, 0
+    try:
+        with frozen(ensemble):
+            _, gradient = gradient_of(loss, batch.signal)
+    except AttackError:
+        yield Measured("zero_gradients", "", _share(np.ones(len(batch.label), dtype=bool)))
+        return
     with frozen(ensemble):
-        _, gradient = gradient_of(loss, batch.signal)
         dead = (gradient * batch.valid).abs().amax(dim=(1, 2)) == 0
         lost = ~torch.isfinite(gradient).all(dim=2).all(dim=1)
         bound = PGD(epsilon).bound(batch)
-        attacked, done = batch.signal, 0
         for steps in STEPS:
             attacked = ascended(loss, batch, bound, start=attacked - batch.signal, n_steps=steps - done)
             done = steps
@@ -42,8 +52,13 @@ def masking_checks(ensemble: Ensemble, batch: Batch, epsilon: float, seed: int) 
     generator = torch.Generator().manual_seed(seed)
     through = PGD(epsilon, n_steps=STEPS[-1])(ensemble.members[0], batch)
     asked = Square(epsilon, n_queries=2 * STEPS[-1])(ensemble, batch, generator=generator)
-    for name, signal in (("white box", attacked), ("transfer", through.signal), ("black box", asked.signal)):
-        yield Measured("error_rate", name, _share(_wrong(ensemble, signal, batch.label)))
+    signals = {"white box": attacked, "transfer": through.signal, "black box": asked.signal}
+    wrong = {name: _wrong(ensemble, signal, batch.label) for name, signal in signals.items()}
+    for name, flags in wrong.items():
+        yield Measured("error_rate", name, _share(flags))
+    for knows, knows_less in combinations(wrong, 2):
+        advantage = wrong[knows].astype(float) - wrong[knows_less]
+        yield Measured("advantage", f"{knows} over {knows_less}", _mean(advantage))
     yield Measured("zero_gradients", "", _share((dead | lost).cpu().numpy()))
 
 

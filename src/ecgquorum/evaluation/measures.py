@@ -156,9 +156,8 @@ def deferral_curve(wrong: Flags, uncertainty: Array) -> tuple[Array, Array]:
 
     Returns the shares kept, 0 to 1, and the errors among them as a share of all recordings.
     """
-    order = np.argsort(uncertainty, kind="stable")
-    errors = np.concatenate([[0], np.cumsum(wrong[order])]) / len(wrong)
-    return np.linspace(0, 1, len(wrong) + 1), errors
+    kept, errors = _kept_and_errors(wrong, uncertainty, np.ones((1, len(wrong))))
+    return _from_zero(kept)[0] / len(wrong), _from_zero(errors)[0] / len(wrong)
 
 
 def deferral_auc(wrong: Flags, uncertainty: Array, weights: Array) -> Array:
@@ -208,10 +207,19 @@ def _ratio(over: Array, under: Array) -> Array:
 
 
 def _kept_and_errors(wrong: Flags, uncertainty: Array, weights: Array) -> tuple[Array, Array]:
-    """Cumulative weight and cumulative errors, the most certain first: (draw, record) each."""
+    """Cumulative weight and cumulative errors, the most certain first: (draw, record) each.
+
+    Recordings that are equally uncertain could come in any order; each of them counts as their mean.
+    """
     order = np.argsort(uncertainty, kind="stable")
     ordered = weights[:, order]
-    return np.cumsum(ordered, axis=1), np.cumsum(ordered * wrong[order], axis=1)
+    errors = ordered * wrong[order]
+    starts = np.flatnonzero(np.diff(uncertainty[order], prepend=-np.inf))
+    if len(starts) < len(order):
+        sizes = np.diff(starts, append=len(order))
+        shares = _ratio(np.add.reduceat(errors, starts, axis=1), np.add.reduceat(ordered, starts, axis=1))
+        errors = np.nan_to_num(np.repeat(shares, sizes, axis=1)) * ordered
+    return np.cumsum(ordered, axis=1), np.cumsum(errors, axis=1)
 
 
 def _from_zero(curve: Array) -> Array:

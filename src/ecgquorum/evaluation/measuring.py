@@ -59,12 +59,16 @@ class Answers:
 
 @dataclass(frozen=True)
 class Measured:
-    """A measure by its name, for a class or pair of members where it has one; `reason` where there is no value."""
+    """A measure by its name, for a class or pair of members where it has one; `reason` where there is no value.
+
+    n_records: how many recordings it was measured on, where not on those of its condition
+    """
 
     measure: str
     detail: str
     estimate: Estimate
     reason: str = ""
+    n_records: int | None = None
 
 
 def measured(answers: Answers, classes: tuple[str, ...]) -> Iterator[Measured]:

@@ -1,14 +1,16 @@
 """Scorecards of the same recordings put together."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ecgquorum.errors import ScorecardError
-from ecgquorum.evaluation.conditions import Condition
-from ecgquorum.evaluation.measuring import Answers
-from ecgquorum.evaluation.scorecard import EnsembleFacts, Row, Scorecard
+from ecgquorum.evaluation.conditions import WORST, Condition
+from ecgquorum.evaluation.measuring import Answers, measured
+from ecgquorum.evaluation.scorecard import EnsembleFacts, Row, Scorecard, row_of
+from ecgquorum.evaluation.worst import worst_of_all
+from ecgquorum.recipe.study import WHOLE
 
 
 def merged(cards: Sequence[Scorecard]) -> list[Scorecard]:
@@ -21,49 +23,82 @@ def merged(cards: Sequence[Scorecard]) -> list[Scorecard]:
 
 def _together(cards: list[Scorecard]) -> Scorecard:
     first = cards[0]
+    evaluation = first.evaluation | {"attacks": _attacks(cards)}
     conditions = list(dict.fromkeys(condition for card in cards for condition in card.conditions))
-    records = {condition: _records_under(condition, cards) for condition in conditions}
+    records = tuple(_records_under(condition, cards) for condition in conditions)
     ensembles: list[EnsembleFacts] = []
-    rows: list[Row] = []
+    rows: list[list[Row]] = []
     answers: dict[tuple[int, int], Answers] = {}
     for card in cards:
         for e, facts in enumerate(card.ensembles):
-            if any((one.model, one.information_range) == (facts.model, facts.information_range) for one in ensembles):
-                continue
-            name = _free_name(facts, [one.name for one in ensembles])
+            number = next((i for i, one in enumerate(ensembles) if _same(one, facts)), len(ensembles))
+            if number == len(ensembles):
+                ensembles.append(replace(facts, name=_free_name(facts, [one.name for one in ensembles])))
+                rows.append([])
             for c, condition in enumerate(card.conditions):
-                answers[len(ensembles), conditions.index(condition)] = card.answers[e, c]
-            rows += [replace(row, ensemble=name) for row in card.find(ensemble=facts.name)]
-            ensembles.append(replace(facts, name=name))
+                answers[number, conditions.index(condition)] = card.answers[e, c]
+            known = {_place(row) for row in rows[number]}
+            named = (replace(row, ensemble=ensembles[number].name) for row in card.find(ensemble=facts.name))
+            rows[number] += [row for row in named if row.attack != WORST and _place(row) not in known]
     places = {number: conditions.index(condition) for number, condition in enumerate(first.conditions)}
-    examples = tuple(
-        replace(
-            example,
-            crafted={places[c]: signal for c, signal in example.crafted.items()},
-            drawn_of={places[c]: names for c, names in example.drawn_of.items()},
-        )
-        for example in first.examples
-    )
-    return replace(
+    whole = replace(
         first,
         ensembles=tuple(ensembles),
         conditions=tuple(conditions),
-        rows=tuple(rows),
-        records=tuple(records[condition] for condition in conditions),
+        records=records,
         answers=answers,
-        examples=examples,
+        evaluation=evaluation,
+        examples=tuple(
+            replace(
+                example,
+                crafted={places[c]: signal for c, signal in example.crafted.items()},
+                drawn_of={places[c]: names for c, names in example.drawn_of.items()},
+            )
+            for example in first.examples
+        ),
     )
+    return replace(whole, rows=tuple(row for e in range(len(ensembles)) for row in (*rows[e], *_worst(whole, e))))
+
+
+def _worst(card: Scorecard, e: int) -> Iterator[Row]:
+    """The worst of the conditions that every ensemble was put to: of others it would not be the same question."""
+    shared = [c for c in range(len(card.conditions)) if all((i, c) in card.answers for i in range(len(card.ensembles)))]
+    conditions, records = [card.conditions[c] for c in shared], [card.records[c] for c in shared]
+    answers = {i: card.answers[e, c] for i, c in enumerate(shared)}
+    for epsilon, worst in worst_of_all(conditions, records, answers):
+        condition, n_records = Condition(WORST, WHOLE, epsilon), len(worst.truth)
+        for one in measured(worst, card.data.classes):
+            yield row_of(card.ensembles[e], card.data.data, condition, n_records, one)
+
+
+def _attacks(cards: list[Scorecard]) -> list[dict[str, object]]:
+    """The attacks of all; what has one name must be one attack, and all else must be as in the first scorecard."""
+    known: dict[tuple[object, object], dict[str, object]] = {}
+    for card in cards:
+        for key in ("seed", "normalise"):
+            if card.evaluation[key] != cards[0].evaluation[key]:
+                raise ScorecardError(f"expected scorecards with the same evaluation.{key}, found different ones")
+        for attack in card.evaluation["attacks"]:
+            name = (attack["name"], attack["target"])
+            if {**known.setdefault(name, attack), "epsilons": None} != {**attack, "epsilons": None}:
+                raise ScorecardError(
+                    f"expected one attack called {name[0]} on {name[1]}, found two that differ; report them apart, or "
+                    "give one another name"
+                )
+    return list(known.values())
+
+
+def _same(one: EnsembleFacts, other: EnsembleFacts) -> bool:
+    return (one.model, one.information_range) == (other.model, other.information_range)
+
+
+def _place(row: Row) -> tuple[object, ...]:
+    return (row.attack, row.target, row.epsilon, row.measure, row.detail)
 
 
 def _records_under(condition: Condition, cards: list[Scorecard]) -> np.ndarray:
-    """The recordings that the condition covers, which must be the same in every scorecard that has it."""
-    found = [card.records[card.conditions.index(condition)] for card in cards if condition in card.conditions]
-    if any(not np.array_equal(found[0], other) for other in found[1:]):
-        raise ScorecardError(
-            f"expected scorecards of the same recordings, found {condition} on different ones; "
-            "evaluate with the same evaluation.seed"
-        )
-    return found[0]
+    """The recordings that the condition covers, which are the same in every scorecard that has it."""
+    return next(card.records[card.conditions.index(condition)] for card in cards if condition in card.conditions)
 
 
 def _free_name(facts: EnsembleFacts, taken: list[str]) -> str:

@@ -23,6 +23,7 @@ from ecgquorum.evaluation.conditions import Condition
 from ecgquorum.evaluation.examples import Example
 from ecgquorum.evaluation.measures import Estimate
 from ecgquorum.evaluation.measuring import Answers, Measured
+from ecgquorum.sealing import is_sealed, sealed
 
 FORMAT = 1
 
@@ -154,7 +155,7 @@ class Scorecard:
             "rows": [asdict(row) for row in self.rows],
         }
         write_atomically(beside, content)
-        write_atomically(path, _json(document))
+        write_atomically(path, _json(sealed(json.loads(json.dumps(document)), "sha256")))
         return path
 
     @classmethod
@@ -219,8 +220,8 @@ def row_of(facts: EnsembleFacts, data: str, condition: Condition, n_records: int
         value,
         low,
         high,
-        measured.reason,
-        n_records,
+        measured.reason if value is not None else measured.reason or "not defined",
+        measured.n_records or n_records,
         facts.model,
         data,
     )
@@ -254,6 +255,8 @@ def _document(path: Path) -> dict[str, Any]:
         raise ScorecardError(f"{path}: expected a scorecard as JSON, found: {error}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT or "rows" not in document:
         raise ScorecardError(f"{path}: expected a scorecard of format {FORMAT}, found something else")
+    if not is_sealed(document, "sha256"):
+        raise ScorecardError(f"{path}: expected a scorecard as it was written, found it changed or damaged")
     return document
 
 

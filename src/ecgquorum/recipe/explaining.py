@@ -8,7 +8,10 @@ from pydantic import BaseModel, ValidationError
 
 def explained(error: ValidationError, model: type[BaseModel]) -> str:
     """Every problem that was found while reading a `model`."""
-    return "; ".join(_one(problem, model) for problem in error.errors())
+    problems = error.errors()
+    deeper = [problem["loc"][:-1] for problem in problems]  # a list is not too short when its only entry is wrong
+    told = [p for p in problems if not (p["type"] == "too_short" and p["loc"] in deeper)]
+    return "; ".join(_one(problem, model) for problem in told)
 
 
 def _one(problem: Any, model: type[BaseModel]) -> str:

@@ -9,8 +9,10 @@ from ecgquorum.errors import RecipeError
 from ecgquorum.recipe.explaining import explained
 from ecgquorum.recipe.training import Count, Positive, Recipe, RecipePart, strategy_parts
 
-ATTACK_KINDS = ("pgd", "sap", "apgd", "square", "quiet", "worst")
 WHOLE = "ensemble"
+RESERVED = ("natural", "worst of all", "masking")
+"""What tables call conditions that are no attacks."""
+
 EPSILONS = {"microvolt": (10.0, 50.0, 75.0, 100.0), "unit": (0.025, 0.05, 0.15, 0.175)}
 """The paper's strengths of attack, in the units of the input."""
 
@@ -42,6 +44,8 @@ class AttackRecipe(RecipePart):
             raise ValueError(f'evaluation.attacks: expected the target "member 0" or "{WHOLE}", found {self.target!r}')
         if self.kind in ("quiet", "worst") and self.target != WHOLE:
             raise ValueError(f'evaluation.attacks: {self.kind}: expected the target "{WHOLE}", found {self.target!r}')
+        if self.name in RESERVED or self.name.startswith("mixed"):
+            raise ValueError(f"evaluation.attacks: expected another name than {self.name!r}, which is taken")
         if not self.name:
             object.__setattr__(self, "name", self.kind)
         return self
@@ -115,8 +119,9 @@ class EvaluationRecipe(RecipePart):
 
 def _asked(text: str) -> dict[str, Any]:
     kind, _, target = text.partition("@")
-    whole = kind in ("quiet", "worst") or target == WHOLE
-    return {"kind": kind, "target": WHOLE if whole else f"member {target or 0}"}
+    if not target:
+        target = WHOLE if kind in ("quiet", "worst") else "0"
+    return {"kind": kind, "target": WHOLE if target == WHOLE else f"member {target}"}
 
 
 class CohortRecipe(RecipePart):
@@ -146,7 +151,7 @@ class Study(Recipe):
     def _study_fits_together(self) -> Self:
         if "strategies" not in self.model_fields_set and self.members < 2:
             object.__setattr__(self, "strategies", tuple(s for s in PAPER_STRATEGIES if s != "dverge"))
-        if len(set(self.strategies)) != len(self.strategies):
+        if len({strategy_parts(strategy) for strategy in self.strategies}) != len(self.strategies):
             raise ValueError("strategies: expected each of them once, found one twice")
         for strategy in self.strategies:
             if "dverge" in strategy_parts(strategy) and self.members < 2:

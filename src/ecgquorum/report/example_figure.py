@@ -40,7 +40,8 @@ def examples_figure(card: Scorecard) -> Figure | None:
         ax.set_title(f"{example.id}, label {truth}", loc="right", color=QUIET, fontsize=8, pad=3)
         x = (width_mm + 2 * _GAP_MM) / total_w
         starred |= _say(figure, card, example, number, (x, top, total_w, total_h))
-    footing = f"lead {card.examples[0].lead}, {MM_PER_S:g} mm/s, {MM_PER_MV:g} mm/mV, first {seconds:g} s"
+    scale = f"{MM_PER_S:g} mm/s, {MM_PER_MV:g} mm/mV"
+    footing = f"lead {card.examples[0].lead}, {scale}, first {seconds:g} s, higher peaks cut off"
     if starred:
         footing += "    * attacked through its own member, so not quite the trace that is drawn"
     figure.text(_GAP_MM / total_w, 2 / total_h, footing, fontsize=7, color=QUIET)

@@ -1,6 +1,7 @@
 """The figures of a report, each drawn from a scorecard alone."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -8,7 +9,7 @@ from matplotlib.figure import Figure
 
 from ecgquorum.evaluation import measures
 from ecgquorum.evaluation.conditions import MASKING, MEMBERS, MIXED, NATURAL, WORST, mixtures
-from ecgquorum.evaluation.measures import Estimate
+from ecgquorum.evaluation.measures import Estimate, bootstrapped
 from ecgquorum.evaluation.mixing import assignments, mixed_deferral_curve
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.report.example_figure import examples_figure
@@ -31,13 +32,13 @@ def deferral_figure(card: Scorecard) -> Figure | None:
     """Errors left against the share of recordings left to the ensemble, natural and mixed."""
     if all(one.members == 1 for one in card.ensembles):
         return None
-    kinds = [
-        ("natural", NATURAL, ()),
-        *((f"{MIXED} {a}, {t}", f"{MIXED} {a}", n) for a, t, n in mixtures(card.conditions)),
+    kinds: list[tuple[str, str, tuple[int, ...]]] = [
+        (NATURAL, "", ()),
+        *((f"{MIXED} {attack}", target, numbers) for attack, target, numbers in mixtures(card.conditions)),
     ]
     assigned = assignments(card.data.n_records, int(card.evaluation["seed"]))
     figure, axes = panels(len(kinds), columns=3)
-    for ax, (title, attack, numbers) in zip(axes, kinds, strict=True):
+    for ax, (attack, target, numbers) in zip(axes, kinds, strict=True):
         highest = 1.0
         for e, one in enumerate(card.ensembles):
             if one.members == 1 or not all((e, c) in card.answers for c in (0, *numbers)):
@@ -47,11 +48,11 @@ def deferral_figure(card: Scorecard) -> Figure | None:
                 kept, errors = mixed_deferral_curve(strengths, assigned)
             else:
                 kept, errors = measures.deferral_curve(~strengths[0].right, strengths[0].uncertainty)
-            area = card.estimate(ensemble=one.name, attack=attack, measure="deferral_auc")
+            area = card.estimate(ensemble=one.name, attack=attack, target=target, measure="deferral_auc")
             ax.plot(100 * kept, 100 * errors, label=_with_area(one.name, area), **line_look(e))
             ax.plot([0, 100], [0, 100 * errors[-1]], color=QUIET, linewidth=0.6, linestyle=":")
             highest = max(highest, 100 * errors[-1])
-        ax.set(title=title, xlim=(0, 100), ylim=(0, 1.05 * highest))
+        ax.set(title=f"{attack}, {target}".rstrip(", "), xlim=(0, 100), ylim=(0, 1.05 * highest))
         ax.set_xlabel("recordings left to the ensemble (%)")
         ax.set_ylabel("errors left (% of all recordings)")
         ax.legend(frameon=False, fontsize=7, title="area (95 % interval)", title_fontsize=7)
@@ -165,11 +166,13 @@ def _against_epsilon(card: Scorecard, measure: str, label: str, *, worst: bool) 
     figure, axes = panels(len(families), columns=3)
     for ax, (attack, target) in zip(axes, families, strict=True):
         for e, one in enumerate(card.ensembles):
-            rows = list(card.find(ensemble=one.name, attack=NATURAL, target="", measure=measure))
-            rows += list(card.find(ensemble=one.name, attack=attack, target=target, measure=measure))
-            rows.sort(key=lambda row: row.epsilon)
-            _with_bars(ax, [row.epsilon for row in rows], [row.estimate for row in rows], e, one.name, scale=100.0)
-        n_records = next((row.n_records for row in card.find(attack=attack, target=target)), 0)
+            rows = sorted(
+                card.find(ensemble=one.name, attack=attack, target=target, measure=measure), key=lambda row: row.epsilon
+            )
+            strengths, found = [row.epsilon for row in rows], [row.estimate for row in rows]
+            natural = _natural(card, e, measure, _covered(card, attack, target))
+            _with_bars(ax, [0.0, *strengths], [natural, *found], e, one.name, scale=100.0)
+        n_records = len(_covered(card, attack, target))
         on = "" if attack == WORST else f" on the {target}" if target == "ensemble" else f" on {target}"
         ax.set_title(f"{attack}{on}  (n = {n_records})")
         ax.set_xlabel(f"strength ε ({card.data.unit})")
@@ -180,6 +183,24 @@ def _against_epsilon(card: Scorecard, measure: str, label: str, *, worst: bool) 
             ax.set_ylim(-2, 102)
     axes[0].legend(frameon=False, fontsize=7)
     return figure
+
+
+def _covered(card: Scorecard, attack: str, target: str) -> measures.Labels:
+    """The recordings that an attack covers; the worst of all covers those that all attacks do."""
+    covered = card.records[0]
+    for condition, places in zip(card.conditions, card.records, strict=True):
+        if attack == WORST or (condition.attack, condition.target) == (attack, target):
+            covered = np.intersect1d(covered, places)
+    return covered
+
+
+def _natural(card: Scorecard, e: int, measure: str, places: measures.Labels) -> Estimate | None:
+    """The measure on these recordings when they are natural."""
+    said = card.answers[e, 0].at(places)
+    if measure == "accuracy":
+        return bootstrapped(partial(measures.accuracy, said.right), len(places))
+    found = bootstrapped(partial(measures.uncertainty_gap, said.right, said.uncertainty), len(places))
+    return found if np.isfinite(found.value) and not said.alone else None
 
 
 def _with_bars(

@@ -31,6 +31,10 @@ def write_report(cards: Scorecard | Sequence[Scorecard], out: str | Path) -> Pat
     cards = [cards] if isinstance(cards, Scorecard) else list(cards)
     if not cards:
         raise ScorecardError("expected a scorecard to report, found none")
+    for folder, endings in (("figures", ("png", "svg")), ("tables", ("csv", "md", "tex"))):
+        for ending in endings:  # an earlier report's must not stand beside this one's page
+            for earlier in (out / folder).glob(f"*.{ending}"):
+                earlier.unlink()
     parts = []
     for number, card in enumerate(merged(cards)):
         mark = "" if number == 0 else f"{number + 1}_"

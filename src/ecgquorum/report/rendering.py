@@ -5,7 +5,8 @@ import io
 
 from ecgquorum.report.tables import Cell, Table
 
-_LATEX = {"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "µ": r"$\mu$", "ε": r"$\varepsilon$", "Δ": r"$\Delta$"}
+_LATEX = {"\\": r"\textbackslash{}", "$": r"\$", "{": r"\{", "}": r"\}", "^": r"\textasciicircum{}"}
+_LATEX |= {"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "µ": r"$\mu$", "ε": r"$\varepsilon$", "Δ": r"$\Delta$"}
 _LATEX |= {"≥": r"$\geq$", "→": r"$\rightarrow$", "×": r"$\times$", "²": r"$^2$", "~": r"\textasciitilde{}"}
 
 
@@ -43,7 +44,7 @@ def as_latex(table: Table) -> str:
         ours = [_in_latex(cell, table.digits) for cell in cells]
         lines.append(f"{_latex(name)} & {' & '.join(ours)} \\\\")
         if table.compares:
-            papers = ["" if c.paper is None else rf"{{\scriptsize {c.paper:.{table.digits}f}}}" for c in cells]
+            papers = [_paper_in_latex(cell, table.digits) for cell in cells]
             lines.append(rf"{{\scriptsize paper}} & {' & '.join(papers)} \\")
     caption = " ".join(part for part in (f"{table.title}.", table.note) if part)
     return "\n".join([f"% {table.title}", *lines, r"\hline", r"\end{tabular}", f"% {caption}"]) + "\n"
@@ -67,6 +68,13 @@ def _in_latex(cell: Cell, digits: int) -> str:
     value = f"{found.value:.{digits}f}"
     value = rf"\textbf{{{value}}}" if cell.best else value
     return rf"{value} {{\scriptsize [{found.low:.{digits}f}, {found.high:.{digits}f}]}}"
+
+
+def _paper_in_latex(cell: Cell, digits: int) -> str:
+    if cell.paper is None:
+        return ""
+    difference = "" if cell.difference is None else f" ({cell.difference:+.{digits}f})"
+    return rf"{{\scriptsize {cell.paper:.{digits}f}{difference}}}"
 
 
 def _latex(text: str) -> str:

@@ -1,7 +1,5 @@
 """Signs that a defence hides its gradients instead of being robust, in words."""
 
-from itertools import pairwise
-
 from ecgquorum.evaluation.conditions import MASKING
 from ecgquorum.evaluation.measures import Estimate
 from ecgquorum.evaluation.scorecard import Scorecard
@@ -18,11 +16,10 @@ def signs_of_masking(card: Scorecard, ensemble: str) -> list[str]:
     first, last = (losses[place].estimate if losses else None for place in (0, -1))
     if first and last and last.value <= first.value:
         signs.append("the loss does not rise with the steps")
-    order = ("white box", "transfer", "black box")
-    for stronger, weaker in pairwise(order):
-        more, less = found("error_rate", stronger), found("error_rate", weaker)
-        if more and less and less.low > more.high:
-            signs.append(f"{weaker} does better than {stronger}")
+    for row in card.find(ensemble=ensemble, attack=MASKING, measure="advantage"):
+        knows, _, knows_less = row.detail.partition(" over ")
+        if row.estimate and row.estimate.high < 0:
+            signs.append(f"{knows_less} does better than {knows}")
     zero = found("zero_gradients")
     if zero and zero.value > 0:
         signs.append(f"{100 * zero.value:.0f} % of recordings have no gradient")

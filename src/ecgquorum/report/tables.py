@@ -122,7 +122,7 @@ def _table(
     for one in card.ensembles:
         found = [next(card.find(ensemble=one.name, **column.wanted), None) for column in columns]
         if any(found):
-            rows.append((one.name, tuple(_cell(row, card.data.classes if compared else ()) for row in found)))
+            rows.append((one.name, tuple(_cell(row, card if compared else None) for row in found)))
     headings = tuple((column.heading, column.label) for column in columns)
     return Table(name, title, note, headings, _marked(rows, best))
 
@@ -144,8 +144,8 @@ def _beyond_the_paper(card: Scorecard, measure: str, title: str) -> Table:
     conditions += [Condition(WORST, WHOLE, epsilon) for epsilon in strengths]
     sizes = sorted({row.n_records for c in conditions for row in card.find(**_under(c, measure))})
     note = (
-        "Attacks on the whole ensemble, and for each recording the worst of all attacks up to each strength; on "
-        f"{' or '.join(map(str, sizes))} recordings of the part."
+        f"On {' or '.join(map(str, sizes))} recordings of the part, drawn at random where these are not all. Worst of "
+        "all: for each recording the answer that went most wrong under any attack up to the strength."
     )
     columns = (_Column(_heading(c), f"{c.epsilon:g}", _under(c, measure)) for c in conditions)
     title = f"{title}, stronger attacks, ε in {card.data.unit}"
@@ -153,8 +153,12 @@ def _beyond_the_paper(card: Scorecard, measure: str, title: str) -> Table:
 
 
 def _deferral(card: Scorecard) -> Table:
-    mixed = dict.fromkeys(row.attack for row in card.find(measure="deferral_auc") if row.attack.startswith(MIXED))
-    columns = (_Column("", attack, {"attack": attack, "measure": "deferral_auc"}) for attack in (NATURAL, *mixed))
+    found = dict.fromkeys((row.attack, row.target) for row in card.find(measure="deferral_auc"))
+    mixed = [(attack, target) for attack, target in found if attack.startswith(MIXED)]
+    columns = (
+        _Column("", f"{attack}, {target}".rstrip(", "), {"attack": attack, "target": target, "measure": "deferral_auc"})
+        for attack, target in ((NATURAL, ""), *mixed)
+    )
     note = (
         "Errors left among the recordings that the ensemble keeps, averaged over how many it keeps; lower is better. "
         "Mixed: half of the recordings natural, 25, 15 and 10 % at the three weakest strengths, the same ones for "
@@ -229,15 +233,26 @@ def _heading(condition: Condition) -> str:
     return f"{what}, {condition.target}"
 
 
-def _cell(row: Row | None, classes: tuple[str, ...]) -> Cell:
+def _cell(row: Row | None, compared: Scorecard | None) -> Cell:
     if row is None:
         return Cell(None, None, "not measured")
-    paper = None
-    if classes:
-        paper = published(classes, row.strategy, row.measure, row.attack, row.target, row.epsilon)
+    paper = _papers(row, compared) if compared else None
     found = row.estimate
     ours = Estimate(100 * found.value, 100 * found.low, 100 * found.high) if found else None
     return Cell(ours, None if paper is None else 100 * paper, row.reason)
+
+
+def _papers(row: Row, card: Scorecard) -> float | None:
+    """The paper's figure, if this is the paper's attack: its kind, with none of its options changed."""
+    if row.attack == NATURAL:
+        kind = NATURAL
+    else:
+        own = (a for a in card.evaluation["attacks"] if (a["name"], a["target"]) == (row.attack, row.target))
+        attack = next(own, None)
+        if attack is None or attack["options"]:
+            return None
+        kind = attack["kind"]
+    return published(card.data.classes, row.strategy, row.measure, kind, row.target, row.epsilon)
 
 
 def _marked(rows: list[tuple[str, tuple[Cell, ...]]], best: Best | None) -> tuple[tuple[str, tuple[Cell, ...]], ...]:

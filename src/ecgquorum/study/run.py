@@ -12,14 +12,17 @@ STUDY/report/         the page, figures and tables
 from pathlib import Path
 
 from ecgquorum.atomic import write_atomically
+from ecgquorum.attacks import build_attack
 from ecgquorum.cohorts import Cohort, build_cohort, open_source
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import RecipeError, ScorecardError
 from ecgquorum.evaluation import Scorecard, evaluate, named_ensembles
-from ecgquorum.recipe import Study, parse_study
+from ecgquorum.evaluation.conditions import planned_conditions
+from ecgquorum.recipe import Study, load_study
+from ecgquorum.recordings import InputSpec
 from ecgquorum.report import write_report
 from ecgquorum.study.progress import StudyProgress
-from ecgquorum.training import train_ensemble
+from ecgquorum.training import check_trainable, train_ensemble
 
 
 def run_study(
@@ -38,9 +41,10 @@ def run_study(
     cohort: the recordings; None: built from what the study names
     """
     out = Path(out)
-    _check_out(out, study)
-    cohort = cohort or _own_cohort(study, out, progress)
+    _check_out(out, study, cohort)
     write_atomically(out / "study.toml", study.toml())
+    cohort = cohort or _own_cohort(study, out, progress)
+    _check_plans(study, cohort)
     ensembles = []
     for number, strategy in enumerate(study.strategies):
         recipe, run = study.recipe.with_strategy(strategy), out / "runs" / strategy
@@ -64,9 +68,9 @@ def _scored(
             found = Scorecard.load(path)
         except ScorecardError:
             found = None
-        models = {name: ensemble.card["weights_sha256"] for name, ensemble in ensembles.items()}
+        models = [(name, ensemble.card["weights_sha256"]) for name, ensemble in ensembles.items()]
         if found and (
-            ({one.name: one.model for one in found.ensembles}, found.data.data, found.evaluation)
+            ([(one.name, one.model) for one in found.ensembles], found.data.data, found.evaluation)
             == (models, cohort.data_hash, study.evaluation.model_dump(mode="json"))
         ):
             return found
@@ -80,26 +84,37 @@ def _own_cohort(study: Study, out: Path, progress: StudyProgress | None) -> Coho
     place = out / "cohort"
     if (place / "cohort.json").is_file():
         return Cohort(place)
-    if study.cohort is None:
-        raise RecipeError(
-            f"{study.name}: expected --cohort DIR, since the study names no recordings; "
-            "make one with: ecgquorum cohort build SOURCE --out DIR"
-        )
     asked = study.cohort
+    assert asked is not None  # noqa: S101 (checked before anything was written)
     source = open_source(asked.source, records=asked.records, seconds=asked.seconds, seed=asked.seed)
     cohort, _ = build_cohort(source, place, progress=progress.counted("reading") if progress else None)
     return cohort
 
 
-def _check_out(out: Path, study: Study) -> None:
+def _check_plans(study: Study, cohort: Cohort) -> None:
+    """Refuse a strategy that cannot be trained, or an attack that there is not, before hours go into the others."""
+    for strategy in study.strategies:
+        check_trainable(study.recipe.with_strategy(strategy), cohort)
+    spec = InputSpec(cohort.leads, cohort.rate_hz, study.input.scaling, study.input.window_s)
+    for condition, recipe in planned_conditions(study.evaluation):
+        if recipe:
+            build_attack(recipe, condition.epsilon, spec)
+
+
+def _check_out(out: Path, study: Study, cohort: Cohort | None) -> None:
+    if cohort is None and study.cohort is None:
+        raise RecipeError(
+            f"{study.name}: expected --cohort DIR, since the study names no recordings; "
+            "make one with: ecgquorum cohort build SOURCE --out DIR"
+        )
     if out.exists() and not out.is_dir():
         raise RecipeError(f"{out}: expected a folder, found a file")
     begun = out / "study.toml"
     if begun.is_file():
-        earlier = parse_study(begun.read_text(), str(begun))
+        earlier = load_study(begun)
         if (earlier.recipe, earlier.cohort) != (study.recipe, study.cohort):
             raise RecipeError(
                 f"{out}: expected the recipe that this study was begun with, found another; choose another --out"
             )
-    elif out.is_dir() and any(entry.name != "cohort" and entry.suffix != ".partial" for entry in out.iterdir()):
+    elif out.is_dir() and any(entry.suffix != ".partial" for entry in out.iterdir()):
         raise RecipeError(f"{out}: expected a new folder or a study to go on with, found something else")

@@ -66,7 +66,7 @@ def train_ensemble(
         return load_ensemble(out, where)
     place = Path(store).resolve() if store else _store_of(out)
     run = _Run(recipe, cohort, MemberStore(place), where, observer or Silent(), out)
-    run.check()
+    check_trainable(recipe, cohort)
     cohort.verify()
     write_atomically(out / "recipe.toml", recipe.toml())
     if store:
@@ -83,6 +83,25 @@ def train_ensemble(
     return load_ensemble(out, run.device)
 
 
+def check_trainable(recipe: Recipe, cohort: Cohort) -> None:
+    """Refuse what cannot be trained before anything is written."""
+    if n_batches(cohort, recipe.training) == 0 or len(cohort.part("tune")) == 0:
+        raise TrainingError(f"{cohort.path}: expected recordings to train and to tune on, found too few")
+    members = [_fresh_member(recipe, cohort, index) for index in range(recipe.members)]
+    if "dec" in recipe.parts:
+        term, batch_size = recipe.decorrelation, recipe.training.batch_size
+        needed = fewest_records(members[0].n_features, term.projected, term.projection)
+        if batch_size < needed:
+            raise TrainingError(
+                f"decorrelation: expected batches of at least {needed} recordings for a fit, found "
+                f"training.batch_size = {batch_size}; raise it, or lower decorrelation.projected"
+            )
+
+
+def _fresh_member(recipe: Recipe, cohort: Cohort, index: int) -> Member:
+    return build_member(recipe, index, n_leads=len(cohort.leads), n_classes=len(cohort.classes), rate_hz=cohort.rate_hz)
+
+
 class _Run:
     """A strategy's trainings, done or found one after another."""
 
@@ -94,20 +113,6 @@ class _Run:
         self._observer, self._history_path = observer, out / "history.csv"
         self._history: list[Row] = []
         self._trained: dict[str, list[Member]] = {}
-
-    def check(self) -> None:
-        """Refuse what cannot be trained before anything is written."""
-        if n_batches(self.cohort, self.recipe.training) == 0 or len(self.cohort.part("tune")) == 0:
-            raise TrainingError(f"{self.cohort.path}: expected recordings to train and to tune on, found too few")
-        members = [self._fresh(index) for index in range(self.recipe.members)]
-        if "dec" in self.recipe.parts:
-            term, batch_size = self.recipe.decorrelation, self.recipe.training.batch_size
-            needed = fewest_records(members[0].n_features, term.projected, term.projection)
-            if batch_size < needed:
-                raise TrainingError(
-                    f"decorrelation: expected batches of at least {needed} recordings for a fit, found "
-                    f"training.batch_size = {batch_size}; raise it, or lower decorrelation.projected"
-                )
 
     def trained_members(self) -> list[Member]:
         """Every member as its last training left it."""
@@ -121,7 +126,7 @@ class _Run:
     def _trained_unit(self, unit: Unit) -> list[Member]:
         """The unit's members with their deployed weights, from the store or trained now."""
         plan, path = phase_plan(self.recipe, unit.phase), self.store.checkpoint_path(unit.identity)
-        members = [self._fresh(index) for index in unit.members]
+        members = [_fresh_member(self.recipe, self.cohort, index) for index in unit.members]
         if path.is_file() and (state := Checkpoint.load(path, unit.identity)).epoch >= plan.epochs:
             self._observer.on_unit(unit, plan.epochs, found=True)
             torch.nn.ModuleList(members).load_state_dict(state.best)
@@ -146,12 +151,6 @@ class _Run:
             for identities in unit.against
         ]
         return _PHASES[unit.phase](members, setting, terms)
-
-    def _fresh(self, index: int) -> Member:
-        cohort = self.cohort
-        return build_member(
-            self.recipe, index, n_leads=len(cohort.leads), n_classes=len(cohort.classes), rate_hz=cohort.rate_hz
-        )
 
     def _record(self, rows: list[Row]) -> None:
         """Keep `history.csv` up to date while a unit trains; `rows` are all of the unit's so far."""
@@ -191,7 +190,7 @@ def _store_of(out: Path) -> Path:
 
 
 def _check_out(out: Path, recipe: Recipe, cohort: Cohort, resume: bool) -> None:
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+    if not out.exists() or (out.is_dir() and all(entry.suffix == ".partial" for entry in out.iterdir())):
         if resume:
             raise TrainingError(f"{out}: expected a run to go on with, found none; leave out --resume to begin one")
         return
