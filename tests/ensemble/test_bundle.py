@@ -61,10 +61,12 @@ def test_every_flipped_bit_is_noticed(bundle, file):
 
 def sealed(bundle, **changes):
     """Change the card and seal it again, as somebody with a will could."""
-    from ecgquorum.ensemble.bundle import _sealed
+    from ecgquorum.sealing import sealed as resealed
 
     card = json.loads((bundle / "card.json").read_text()) | changes
-    (bundle / "card.json").write_text(json.dumps(_sealed({k: v for k, v in card.items() if v is not None})))
+    (bundle / "card.json").write_text(
+        json.dumps(resealed({k: v for k, v in card.items() if v is not None}, "card_sha256"))
+    )
 
 
 @pytest.mark.parametrize(

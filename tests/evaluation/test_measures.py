@@ -100,7 +100,7 @@ def test_the_order_of_equally_uncertain_recordings_does_not_matter(order):
     weights = np.random.default_rng(0).integers(0, 3, size=(4, 12)).astype(float)
     measured = (
         lambda r, u, w: measures.deferral_auc(r, u, w),
-        lambda r, u, w: measures.aurc(r, u, w),
+        lambda r, u, w: measures.aurc(r, u, np.ones((1, 12))),
         lambda r, u, w: measures.risk_at_coverage(r, u, 0.8, np.ones((1, 12))),
         lambda r, u, w: measures.deferral_curve(r, u)[1],
     )

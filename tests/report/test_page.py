@@ -88,9 +88,8 @@ def test_the_paper_stands_beside_us(page, card):
     ours = dict(accuracy.rows)["dec+part"]
     columns = [label for _, label in accuracy.columns]
     assert columns == ["natural", "10", "50", "75", "100", "10", "50", "75", "100"]
-    assert [cell.paper for cell in ours] == pytest.approx(
-        [85.58, 73.86, 54.51, 44.55, 36.34, 75.38, 57.8, 46.66, 36.58]
-    )
+    assert [cell.paper for cell in ours[:5]] == pytest.approx([85.58, 73.86, 54.51, 44.55, 36.34])
+    assert [cell.paper for cell in ours[5:]] == [None] * 4  # SAP of four steps is not the paper's
     assert ours[0].difference == pytest.approx(ours[0].estimate.value - 85.58)
     assert f"{ours[0].paper:.1f} <i>{ours[0].difference:+.1f}</i>" in page.read_text()
     assert "simulated" in page.read_text() and "differences mean nothing" in page.read_text()

@@ -55,7 +55,8 @@ def deferral_figure(card: Scorecard) -> Figure | None:
         ax.set(title=f"{attack}, {target}".rstrip(", "), xlim=(0, 100), ylim=(0, 1.05 * highest))
         ax.set_xlabel("recordings left to the ensemble (%)")
         ax.set_ylabel("errors left (% of all recordings)")
-        ax.legend(frameon=False, fontsize=7, title="area (95 % interval)", title_fontsize=7)
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend(frameon=False, fontsize=7, title="area (95 % interval)", title_fontsize=7)
     return figure
 
 
@@ -80,7 +81,7 @@ def thresholds_figure(card: Scorecard) -> Figure | None:
         ax.set(xlim=(0, 1), ylim=(-2, 102), title=str(card.conditions[number]))
         ax.set_xlabel("threshold of normalised uncertainty")
         ax.set_ylabel(name)
-    axes[0].legend(frameon=False, fontsize=7)
+    _legend(axes)
     return figure
 
 
@@ -181,8 +182,15 @@ def _against_epsilon(card: Scorecard, measure: str, label: str, *, worst: bool) 
         ax.set_xlim(left=0)
         if measure == "accuracy":
             ax.set_ylim(-2, 102)
-    axes[0].legend(frameon=False, fontsize=7)
+    _legend(axes)
     return figure
+
+
+def _legend(axes: list[Axes]) -> None:
+    """In the first panel that has something in it."""
+    drawn = [ax for ax in axes if ax.get_legend_handles_labels()[0]]
+    if drawn:
+        drawn[0].legend(frameon=False, fontsize=7)
 
 
 def _covered(card: Scorecard, attack: str, target: str) -> measures.Labels:
