@@ -9,6 +9,7 @@ EcgQuorumError
 ├── AttackError      an attack cannot be run on this classifier, or in this norm
 ├── TrainingError    a training run cannot start, or cannot go on
 ├── BundleError      a model on disk is missing, damaged or does not match its card
+├── ExportError      an ensemble cannot be written in another form
 └── ScorecardError   a scorecard is missing or damaged, or does not go with the others
 
 Every message says what was expected, what was found and what to do. The command line prints that line alone.
@@ -49,6 +50,10 @@ class TrainingError(EcgQuorumError):
 
 class BundleError(EcgQuorumError):
     """A model on disk is missing, damaged or does not match its card."""
+
+
+class ExportError(EcgQuorumError):
+    """An ensemble cannot be written in another form."""
 
 
 class ScorecardError(EcgQuorumError):

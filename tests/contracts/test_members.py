@@ -60,7 +60,7 @@ class TestEveryMember:
         for number, block in enumerate(network.blocks):
             seen = []
             norm = [part for part in block.modules() if isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d)][-1]
-            handle = norm.register_forward_hook(lambda module, inputs, output, seen=seen: seen.append(output))
+            handle = norm.register_forward_hook(lambda module, inputs, output, seen=seen: seen.append(output.clone()))
             network(x)
             handle.remove()
             assert isinstance(block, Block)

@@ -77,7 +77,7 @@ class _Stem(Block):
         return normalised.contiguous(memory_format=torch.channels_last)
 
     def finished(self, normalised: Tensor, h: Tensor, where: Tensor | None) -> Tensor:  # noqa: ARG002
-        return F.relu(normalised)
+        return F.relu(normalised, inplace=True)
 
     def beyond(self, where: Tensor | None, h: Tensor) -> Tensor | None:  # noqa: ARG002
         return _coarser(where)
@@ -91,16 +91,16 @@ class _ResidualBlock(Block):
         super().__init__()
         self.first = _ConvNorm(n_in, n_out, _KERNEL, step=2)
         self.last = _ConvNorm(n_out, n_out, _KERNEL, step=1)
-        self.shortcut = nn.Conv2d(n_in, n_out, 1, bias=False)
+        self.shortcut = nn.Conv2d(n_in, n_out, 1, (1, 2), bias=False)
         self.dropout = Dropout(dropout)
 
     def normalised(self, h: Tensor, where: Tensor | None) -> Tensor:
-        inner = self.dropout(F.relu(self.first(_masked(h, where))))
+        inner = self.dropout(F.relu(self.first(_masked(h, where)), inplace=True))
         normalised: Tensor = self.last(_masked(inner, _coarser(where)))
         return normalised
 
     def finished(self, normalised: Tensor, h: Tensor, where: Tensor | None) -> Tensor:  # noqa: ARG002
-        return F.relu(normalised + self.shortcut(h[..., ::2]))
+        return F.relu(normalised + self.shortcut(h), inplace=True)
 
     def beyond(self, where: Tensor | None, h: Tensor) -> Tensor | None:  # noqa: ARG002
         return _coarser(where)
@@ -143,6 +143,8 @@ class CompactMember(Member):
         Padding that no recording of the batch reaches is left out: it would be masked in every block.
         """
         live, heard = live_span(x), self.bands(x)
+        if torch.compiler.is_exporting():  # a graph cannot look at what is in a batch
+            return self.decimation(heard)[:, :, None], coarser(live, self.decimation.factor)[:, :, None]
         first, last = self._reached(live)
         if last - first < x.shape[2]:
             live, heard = live[..., first:last], heard[..., first:last]

@@ -83,6 +83,7 @@ def is_worth_tiling(n_in: int, n_out: int, geometry: Geometry, n_samples: int, d
     """Whether tiles beat PyTorch's own convolution: many channels, long kernels and signals, on a CPU."""
     return (
         device.type == "cpu"
+        and not torch.compiler.is_exporting()
         and geometry.step == 1
         and min(n_in, n_out) >= _FEWEST_CHANNELS
         and geometry.kernel in _TILE

@@ -56,5 +56,6 @@ def _folded(conv: Convolution, norm: Norm) -> Folded:
 
 
 def is_frozen(conv: Convolution, norm: Norm) -> bool:
-    """Whether statistics stand still and no parameter's gradient is wanted."""
-    return not norm.training and not (torch.is_grad_enabled() and conv.weight.requires_grad)
+    """Whether statistics stand still, no parameter's gradient is wanted, and this is no tracing for another program."""
+    wanted = torch.is_grad_enabled() and conv.weight.requires_grad
+    return not norm.training and not wanted and not torch.compiler.is_exporting()
