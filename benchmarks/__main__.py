@@ -146,7 +146,7 @@ def _small_things(rounds: int) -> None:
         torch.autograd.grad(published.decorrelation(features, stored, projection), features)
 
     def centred() -> None:
-        torch.autograd.grad(decorrelation_loss(features, stored, projected=32, generator=draw), features)
+        torch.autograd.grad(decorrelation_loss(features, [stored], draw), features)
 
     comparisons = {
         "SAP's smoothing, forward and backward": (

@@ -18,6 +18,7 @@ from ecgquorum.members.convolution import Geometry, convolved
 from ecgquorum.members.dropout import Dropout
 from ecgquorum.members.folding import Folded, Folding, is_frozen
 from ecgquorum.members.member import Block, Member
+from ecgquorum.members.patches import patch_convolved
 
 
 class _Shape(NamedTuple):
@@ -126,6 +127,8 @@ class _DilatedBlock(Block):
     def forward(self, h: Tensor, where: int) -> Tensor:
         """The block's output."""
         if is_frozen(self.conv, self.norm):
+            if self.plan.reads.step != self.plan.convolved.step and h.device.type == "cpu":
+                return self._folded_and_pooled(h, where)
             return self._pooled(self._folded(h, where, relu=True), where)
         return self.finished(self.normalised(h, where), h, where)
 
@@ -158,6 +161,25 @@ class _DilatedBlock(Block):
         right = (n_out - 1) * step + dilation * (shape.kernel - 1) + 1 - left - h.shape[2]
         geometry = Geometry(shape.kernel, dilation, left, right, step)
         return convolved(h, weight, bias, geometry, relu=relu, tiled=folded.in_tiles if folded else None)
+
+    def _folded_and_pooled(self, h: Tensor, where: int) -> Tensor:
+        """The first block: each of the two positions that the pool compares is convolved by itself.
+
+        Where the pool reads its own padding, nothing comes out.
+        """
+        shape, wanted, gives = self.plan.shape, self.plan.convolved, self.plan.gives
+        n_conv, n_out = self.plan.lengths(where)
+        count, folded = gives.count(n_out), self._folding(self.conv, self.norm)
+        n_there, step = wanted.count(n_conv), wanted.step * gives.step
+        compared = []
+        for offset in (-1, 0):  # of the wanted positions: those before j, and j
+            left = shape.padding - wanted.first - wanted.step * (gives.first + offset)
+            right = step * (count - 1) + shape.kernel - left - h.shape[2]
+            first, last = gives.first + offset, gives.first + offset + gives.step * (count - 1)
+            silent = [place for place, beyond in ((0, first < 0), (count - 1, last >= n_there)) if beyond]
+            geometry = Geometry(shape.kernel, 1, left, right, step)
+            compared.append(patch_convolved(h, folded.weight, folded.bias, geometry, silent))
+        return torch.maximum(*compared)
 
     def _pooled(self, h: Tensor, where: int) -> Tensor:
         """The larger of the published positions 2j - 1 and 2j + 1, that is of j - 1 and j of the odd ones.
