@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= runs/demo
 
-.PHONY: install demo test slow check format docs clean
+.PHONY: install demo test slow bench check format docs clean
 
 install: $(VENV)/.installed
 
@@ -22,6 +22,9 @@ test: install  ## the fast suite; tests of real recordings are skipped where tho
 
 slow: install  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
+
+bench: install  ## how fast, as ratios against the published arithmetic; wants an idle machine
+	$(BIN)/python -m benchmarks
 
 check: install  ## format, lint, types, layers
 	$(BIN)/ruff format --check .

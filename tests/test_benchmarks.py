@@ -1,17 +1,71 @@
 """The benchmarks run, and their instrument measures what it should."""
 
 import time
+from contextlib import nullcontext
 
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.alternating import ratios
+from benchmarks.published import Published, multiplications
 from benchmarks.training import measured
+from ecgquorum.attacks import frozen
+from ecgquorum.members import CompactMember, DilatedMember
 
 
 def test_ratios_are_of_times():
     found = ratios({"one": lambda: time.sleep(0.01), "three": lambda: time.sleep(0.03)}, 5)
     assert found["one"] == 1.0
     assert found["three"] == pytest.approx(3, rel=0.3)
+
+
+def operations(run):
+    with FlopCounterMode(display=False) as counter:
+        run()
+    return counter.get_total_flops()
+
+
+def test_the_published_network_is_counted_right():
+    network = Published(1, 4).eval()
+    counted = operations(lambda: network(torch.zeros(1, 1, 1000)))
+    assert counted == pytest.approx(2 * multiplications(1000), rel=1e-3)
+
+
+def test_we_do_a_fraction_of_the_published_arithmetic():
+    """The guard of the speed: operations, which do not depend on the machine."""
+    n_samples = 4500
+    theirs, ours = Published(1, 4).eval(), DilatedMember(1, 4, 300.0).eval()
+    x = torch.randn(1, 1, n_samples)
+
+    def inference(network):
+        with torch.inference_mode():
+            network(x)
+
+    def input_gradient(network, freezing):
+        z = x.clone().requires_grad_()
+        with freezing:
+            answer = network(z)
+            (answer[0] if isinstance(answer, tuple) else answer).sum().backward()
+
+    inference(ours)  # transforms of the weights are kept
+    assert operations(lambda: inference(theirs)) / operations(lambda: inference(ours)) > 6
+    with frozen(ours):
+        input_gradient(ours, nullcontext())
+    published_step = operations(lambda: input_gradient(theirs, nullcontext()))
+    assert published_step / operations(lambda: input_gradient(ours, frozen(ours))) > 9
+
+
+def test_padding_is_not_computed():
+    """A recording of 10 s in a window of 60 s takes compact a fraction of what one of 60 s does."""
+    member = CompactMember(1, 4, 300.0, width=0.25).eval()
+    whole, short = torch.randn(1, 1, 18000), torch.zeros(1, 1, 18000)
+    short[..., 7500:10500] = whole[..., 7500:10500]
+    counts = []
+    for x in (whole, short):
+        with torch.inference_mode():
+            counts.append(operations(lambda x=x: member(x)))
+    assert counts[1] < counts[0] / 4
 
 
 def test_a_training_step_of_every_strategy_can_be_timed(tiny_cohort, monkeypatch):

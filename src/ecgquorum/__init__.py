@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ecgquorum.cohorts import Batch, Cohort, build_cohort, fetch, open_source
-    from ecgquorum.ensemble import Ensemble, Prediction, classify_files, load_ensemble, save_bundle
+    from ecgquorum.ensemble import Ensemble, Prediction, classify_files, export_onnx, load_ensemble, save_bundle
     from ecgquorum.errors import EcgQuorumError
     from ecgquorum.evaluation import Scorecard, evaluate, named_ensembles
     from ecgquorum.members import Member, build_member
@@ -25,7 +25,7 @@ _HOMES = {
     "recordings": ("Recording", "Simulation", "Unreadable", "read", "read_all", "simulate"),
     "cohorts": ("Batch", "Cohort", "build_cohort", "fetch", "open_source"),
     "members": ("Member", "build_member"),
-    "ensemble": ("Ensemble", "Prediction", "classify_files", "load_ensemble", "save_bundle"),
+    "ensemble": ("Ensemble", "Prediction", "classify_files", "export_onnx", "load_ensemble", "save_bundle"),
     "training": ("train_ensemble",),
     "evaluation": ("Scorecard", "evaluate", "named_ensembles"),
     "report": ("write_report",),
@@ -55,6 +55,7 @@ __all__ = [  # noqa: RUF022 (in pipeline order)
     "Ensemble",
     "Prediction",
     "classify_files",
+    "export_onnx",
     "load_ensemble",
     "save_bundle",
     "train_ensemble",

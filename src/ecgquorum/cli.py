@@ -268,6 +268,30 @@ def predict(
         raise typer.Exit(1)
 
 
+@app.command()
+def export(
+    model: Annotated[
+        str, typer.Argument(help="A bundle's folder (what `train` wrote), or the name of one that ships.")
+    ],
+    out: Annotated[Path, typer.Option(help="The ONNX file to write.")],
+) -> None:
+    """Write an ensemble as ONNX: fitted signals in; probabilities, every member's, and uncertainty out.
+
+    The graph is run by onnxruntime and compared with the ensemble before the file is written.
+    """
+    from ecgquorum import export_onnx, load_ensemble
+    from ecgquorum.ensemble.exporting import TOLERANCE
+
+    ensemble = load_ensemble(model)
+    path = export_onnx(ensemble, out)
+    spec = ensemble.spec
+    stdout.print(
+        f"{path}: signal (batch, {len(spec.leads)}, {spec.n_window}) at {spec.rate_hz:g} Hz, scaled to {spec.scaling}; "
+        f"agrees with the ensemble to {TOLERANCE:g}",
+        markup=False,
+    )
+
+
 @cohort_app.command("build")
 def cohort_build(
     source: Annotated[

@@ -1,38 +1,13 @@
-"""The paper's network against an independent statement of it, written out here layer by layer."""
+"""The paper's network against an independent, plain statement of it: `benchmarks.published`."""
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from benchmarks.published import Published
 from ecgquorum.members import DilatedMember, rings
 from ecgquorum.members.dilated import EVERY, PLANS
-
-
-class Published(nn.Module):
-    """METHOD, section 2, word by word."""
-
-    def __init__(self, n_leads, n_classes):
-        super().__init__()
-        channels = [n_leads, 320] + [256] * 4 + [128] * 6 + [64] * 2
-        kernels = [24] + [16] * 4 + [8] * 8
-        dilations = [1, 2, 4, 4, 4, 4, 6, 6, 6, 6, 8, 8, 8]
-        paddings = [11, 15, 30, 30, 30, 14, 21, 21, 21, 21, 28, 28, 28]
-        self.convs = nn.ModuleList(
-            nn.Conv1d(channels[i], channels[i + 1], kernels[i], padding=paddings[i], dilation=dilations[i])
-            for i in range(13)
-        )
-        self.norms = nn.ModuleList(nn.BatchNorm1d(c) for c in channels[1:])
-        self.linear = nn.Linear(64, n_classes)
-
-    def forward(self, x, dropout=0.3):
-        for i, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True), start=1):
-            x = F.relu(norm(conv(x)))
-            if i in (1, 6, 11):
-                x = F.max_pool1d(x, kernel_size=2, stride=2, padding=1, dilation=2)
-            x = F.dropout(x, dropout, self.training)
-        features = x.mean(dim=2)
-        return self.linear(features), features
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from ecgquorum.ensemble.bundle import bundled_names, load_ensemble, save_bundle
 from ecgquorum.ensemble.classifying import classify_files
 from ecgquorum.ensemble.ensemble import Ensemble
+from ecgquorum.ensemble.exporting import export_onnx
 from ecgquorum.ensemble.prediction import Prediction, entropy, information_range
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "bundled_names",
     "classify_files",
     "entropy",
+    "export_onnx",
     "information_range",
     "load_ensemble",
     "save_bundle",

@@ -1,6 +1,7 @@
 """An ensemble as an ONNX graph: fitted signals in, probabilities and uncertainty out."""
 
 import json
+import logging
 import warnings
 from pathlib import Path
 
@@ -57,6 +58,9 @@ def export_onnx(ensemble: Ensemble, path: str | Path) -> Path:
     path, spec = Path(path), ensemble.spec
     signal = _signals(ensemble, 2)
     graph = _Graph(ensemble).cpu().eval()
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)  # or it tells of packages that nobody here asked for
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the exporter, about its own future
         program = torch.onnx.export(
@@ -69,6 +73,7 @@ def export_onnx(ensemble: Ensemble, path: str | Path) -> Path:
             dynamo=True,
             verbose=False,
         )
+    log.setLevel(level)
     if program is None:
         raise ExportError(f"{path}: expected a graph from PyTorch's exporter, found none")
     model = program.model_proto
