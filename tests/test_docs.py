@@ -31,7 +31,9 @@ def test_the_readme_session_runs(tiny_run, capsys):
 
 def test_the_session_of_the_attacks_page_runs(tiny_run, tiny_cohort, monkeypatch):
     (session,) = blocks(REPOSITORY / "docs/attacks.md", "python")
-    monkeypatch.setattr("ecgquorum.attacks.worst.standard_suite", lambda epsilon: (PGD(epsilon, n_steps=2),))
+    monkeypatch.setattr(
+        "ecgquorum.attacks.worst.standard_suite", lambda epsilon, norm: (PGD(epsilon, norm=norm, n_steps=2),)
+    )
     names = {}
     exec(session.replace('"run"', repr(str(tiny_run))).replace('"cohort"', repr(str(tiny_cohort.path))), names)  # noqa: S102
     assert names["worst"].signal.shape == names["batch"].signal.shape
