@@ -120,8 +120,8 @@ class _DilatedBlock(Block):
         return normalised
 
     def finished(self, normalised: Tensor, h: Tensor, where: int) -> Tensor:  # noqa: ARG002
-        """ReLU, pool and dropout."""
-        finished: Tensor = self.dropout(self._pooled(F.relu(normalised), where))
+        """Pool, ReLU and dropout: the larger of two is rectified instead of two, which keeps less for the gradient."""
+        finished: Tensor = self.dropout(F.relu(self._pooled(normalised, where)))
         return finished
 
     def forward(self, h: Tensor, where: int) -> Tensor:
@@ -184,7 +184,7 @@ class _DilatedBlock(Block):
     def _pooled(self, h: Tensor, where: int) -> Tensor:
         """The larger of the published positions 2j - 1 and 2j + 1, that is of j - 1 and j of the odd ones.
 
-        What is pooled is not negative, so zeros stand for the pool's padding.
+        It is rectified, before or after, so zeros stand for the pool's padding.
         """
         if not self.plan.shape.pooled:
             return h

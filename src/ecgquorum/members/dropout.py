@@ -28,7 +28,7 @@ class Dropout(nn.Module):
         seed = int(torch.randint(2**62, (1,)))
         drawn = np.random.Generator(np.random.SFC64(seed)).integers(_LEVELS, size=x.numel(), dtype=np.uint16)
         kept = torch.from_numpy(drawn >= threshold).view(x.shape)
-        return x * (kept.to(x.dtype) / (1 - threshold / _LEVELS))
+        return (x * kept).mul_(_LEVELS / (_LEVELS - threshold))  # the mask is kept for the gradient: a byte a value
 
     def extra_repr(self) -> str:
         """For printing."""
