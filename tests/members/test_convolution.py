@@ -79,7 +79,7 @@ def test_a_kept_transform_gives_the_same(always_tiled):
 
 
 def test_products_are_fewer():
-    """Real products an output sample and channel pair, the guard of the speed: a fifth of what a kernel of 16 takes."""
+    """Real products an output sample and channel pair, the guard of the speed: about two, whatever the kernel."""
     for kernel, most in ((8, 2.2), (16, 2.2)):
         tile = convolution._TILE[kernel]
         rows = len(transform(tile, kernel, torch.float64).kernel)
