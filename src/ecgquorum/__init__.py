@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ecgquorum.members import Member, build_member
     from ecgquorum.recipe import Recipe, Study, load_recipe, load_study
     from ecgquorum.recordings import Recording, Simulation, Unreadable, read, read_all, simulate
-    from ecgquorum.report import write_report
-    from ecgquorum.study import run_study
+    from ecgquorum.report import model_card, write_report, write_results
+    from ecgquorum.study import pack, run_study
     from ecgquorum.training import train_ensemble
 
 _HOMES = {
@@ -28,8 +28,8 @@ _HOMES = {
     "ensemble": ("Ensemble", "Prediction", "classify_files", "export_onnx", "load_ensemble", "save_bundle"),
     "training": ("train_ensemble",),
     "evaluation": ("Scorecard", "evaluate", "named_ensembles"),
-    "report": ("write_report",),
-    "study": ("run_study",),
+    "report": ("model_card", "write_report", "write_results"),
+    "study": ("pack", "run_study"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -62,7 +62,10 @@ __all__ = [  # noqa: RUF022 (in pipeline order)
     "Scorecard",
     "evaluate",
     "named_ensembles",
+    "model_card",
     "write_report",
+    "write_results",
+    "pack",
     "run_study",
 ]
 

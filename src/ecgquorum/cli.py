@@ -24,6 +24,7 @@ cohort_app = typer.Typer(help="Labelled recordings: build, inspect and fetch coh
 app.add_typer(cohort_app, name="cohort")
 
 INTERRUPTED = 130
+DEFAULT_MODEL = "physionet2017-compact"
 
 
 def main() -> None:
@@ -222,13 +223,20 @@ def evaluate(
 @app.command()
 def report(
     scorecards: Annotated[list[Path], typer.Argument(help="What `evaluate` or `study` wrote, NAME.json.")],
-    out: Annotated[Path, typer.Option(help="Folder for the page, its figures and its tables.")],
+    out: Annotated[
+        Path,
+        typer.Option(help="Folder for the page, its figures and its tables; NAME.md: one Markdown page instead."),
+    ],
 ) -> None:
     """Write the report of scorecards: one page that opens offline; figures as PNG and SVG; tables as CSV, Markdown
-    and LaTeX. No model is needed.
+    and LaTeX. No model is needed. A single Markdown page needs no NAME.npz either.
     """
-    from ecgquorum import Scorecard, write_report
+    from ecgquorum import Scorecard, write_report, write_results
 
+    if out.suffix == ".md":
+        path = write_results([Scorecard.load(path, rows_only=True) for path in scorecards], out)
+        stdout.print(f"report: {path}", markup=False)
+        return
     page = write_report([Scorecard.load(path) for path in scorecards], out)
     stdout.print(f"report: {page}", markup=False)
 
@@ -239,7 +247,9 @@ def predict(
         list[str],
         typer.Argument(help="Recordings, folders or zip archives of them; ARCHIVE.zip/NAME is one in an archive."),
     ],
-    model: Annotated[str, typer.Option(help="A bundle's folder (what `train` wrote), or the name of one that ships.")],
+    model: Annotated[
+        str, typer.Option(help="A bundle's folder (what `train` wrote), or the name of one that ships.")
+    ] = DEFAULT_MODEL,
     lead: Annotated[str | None, typer.Option(help="Which lead to take, for a model of one lead.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array, one object a recording.")] = False,
 ) -> None:
@@ -266,6 +276,39 @@ def predict(
         print("]" if shown else "[]")
     if failed:
         raise typer.Exit(1)
+
+
+@app.command()
+def card(
+    model: Annotated[
+        str, typer.Argument(help="A bundle's folder (what `train` wrote), or the name of one that ships.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="The Markdown file to write. Default: print it.")] = None,
+) -> None:
+    """Show an ensemble's model card: what it is for, its data and their terms, its results, its known failures."""
+    from ecgquorum import load_ensemble, model_card
+    from ecgquorum.atomic import write_atomically
+
+    text = model_card(load_ensemble(model).card)
+    if out is None:
+        print(text)
+    else:
+        write_atomically(out, text)
+
+
+@app.command()
+def pack(
+    model: Annotated[str, typer.Argument(help="A bundle's folder, what `train` or `study` wrote.")],
+    scorecard: Annotated[Path, typer.Argument(help="What `evaluate` or `study` measured of it, NAME.json.")],
+    out: Annotated[Path, typer.Option(help="Folder for the bundle.")],
+) -> None:
+    """Write a bundle to give to others: weights, and a card with its results; no checkpoints, no history."""
+    from ecgquorum import Scorecard
+    from ecgquorum import pack as packed
+
+    path = packed(model, Scorecard.load(scorecard, rows_only=True), out)
+    size = sum(file.stat().st_size for file in path.iterdir() if file.is_file())
+    stdout.print(f"bundle: {path}, {size / 1e6:.1f} MB; its card: ecgquorum card {path}", markup=False)
 
 
 @app.command()

@@ -27,7 +27,7 @@ def print_answer(answer: dict[str, Any], names: dict[str, str]) -> None:
         markup=False,
     )
     rows = [("", *answer["probabilities"])]
-    everyone = [("ensemble", answer["probabilities"])]
+    everyone = [("ensemble", answer["probabilities"]), ("calibrated", answer["calibrated_probabilities"])]
     everyone += [(f"member {i}", probs) for i, probs in enumerate(answer["member_probabilities"])]
     rows += [(f"  {title}", *(f"{value:.3f}" for value in probs.values())) for title, probs in everyone]
     print_table(rows)

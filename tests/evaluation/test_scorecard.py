@@ -111,7 +111,7 @@ def test_a_scorecard_survives_the_disk_and_notices_damage(card, tmp_path):
         Scorecard.load(path)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 1}', '{"format": 2, "rows": []}', "\x00"])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 1}', '{"format": 3, "rows": []}', "\x00"])
 def test_what_is_no_scorecard_is_refused(tmp_path, content):
     (tmp_path / "s.json").write_text(content)
     with pytest.raises(ScorecardError, match="s.json: expected a scorecard"):

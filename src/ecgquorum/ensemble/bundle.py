@@ -38,6 +38,7 @@ _REQUIRED = (
     "scaling",
     "window_s",
     "information_range",
+    "temperature",
     "recipe",
     "weights_sha256",
 )
@@ -49,7 +50,7 @@ def save_bundle(ensemble: Ensemble, recipe: Recipe, path: str | Path, facts: Map
     facts: further entries of the card, such as the data's hash and what was measured
     """
     path = Path(path)
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in ensemble.members.state_dict().items()}
+    tensors = {name: _stored(tensor) for name, tensor in ensemble.members.state_dict().items()}
     weights = bytes_from_tensors(tensors)
     card = {
         "format": FORMAT,
@@ -61,6 +62,7 @@ def save_bundle(ensemble: Ensemble, recipe: Recipe, path: str | Path, facts: Map
         "window_s": ensemble.spec.window_s,
         "members": len(ensemble.members),
         "information_range": list(ensemble.information_range),
+        "temperature": ensemble.temperature,
         "seed": recipe.seed,
         **(facts or {}),
         "recipe": recipe.toml(),
@@ -72,6 +74,24 @@ def save_bundle(ensemble: Ensemble, recipe: Recipe, path: str | Path, facts: Map
     write_atomically(path / WEIGHTS, weights)
     write_atomically(path / CARD, json.dumps(sealed(card, "card_sha256"), indent=1, ensure_ascii=False) + "\n")
     return path
+
+
+def round_weights(ensemble: Ensemble) -> None:
+    """Move every matrix of weights to the nearest that half precision holds, so that its bundle is half as large.
+
+    Vectors stay: batch norm keeps variances of microvolts there, which half precision may not reach.
+    """
+    for tensor in ensemble.members.state_dict().values():
+        if tensor.is_floating_point() and tensor.ndim > 1:
+            tensor.copy_(tensor.half())
+
+
+def _stored(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor as it is, in half precision where that loses nothing."""
+    tensor = tensor.detach().cpu().contiguous()
+    if tensor.dtype == torch.float32 and tensor.ndim > 1 and torch.equal(tensor.half().float(), tensor):
+        return tensor.half()
+    return tensor
 
 
 def load_ensemble(path_or_name: str | Path, device: str | torch.device = "cpu") -> Ensemble:
@@ -87,17 +107,33 @@ def load_ensemble(path_or_name: str | Path, device: str | torch.device = "cpu") 
             for index in range(recipe.members)
         ]
         low, high = (float(value) for value in card["information_range"])
+        temperature = float(card["temperature"])
     except (EcgQuorumError, TypeError, ValueError) as error:
         raise BundleError(f"{path}: expected a card that describes a model, found: {error}") from error
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise BundleError(f"{path}/{CARD}: expected a range of information, found {low} to {high}")
-    ensemble = Ensemble(members, card["classes"], spec, (low, high), card)
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise BundleError(f"{path}/{CARD}: expected a temperature above 0, found {temperature}")
+    ensemble = Ensemble(members, card["classes"], spec, (low, high), card, temperature)
     try:
         ensemble.members.load_state_dict(weights)
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:300]
         raise BundleError(f"{path}/{WEIGHTS}: expected the weights of the card's network, found: {reason}") from error
     return ensemble.to(device).eval()
+
+
+def add_to_card(path: str | Path, out: str | Path, facts: Mapping[str, Any]) -> Path:
+    """Write the bundle of `path` to the folder `out` with further facts in its card, and nothing but the bundle."""
+    source, out = _located(path), Path(out)
+    card = _read_card(source)
+    _read_weights(source, card)
+    content = (source / WEIGHTS).read_bytes()
+    card = {key: value for key, value in card.items() if key != "card_sha256"} | dict(facts)
+    (out / CARD).unlink(missing_ok=True)
+    write_atomically(out / WEIGHTS, content)
+    write_atomically(out / CARD, json.dumps(sealed(card, "card_sha256"), indent=1, ensure_ascii=False) + "\n")
+    return out
 
 
 def bundled_names() -> list[str]:

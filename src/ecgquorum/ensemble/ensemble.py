@@ -24,6 +24,7 @@ class Ensemble(nn.Module):
     forward(x) is a classifier like any other: (batch, lead, time) -> ln mean_k softmax(member_k(x)), (batch, class).
 
     information_range: (I_min, I_max) of the training set; (0, ln min(K, C)) until it is measured
+    temperature:       of calibrated probabilities; 1 until it is fitted
     card:              what the bundle's card says beyond that; empty for an ensemble that was never stored
     """
 
@@ -34,6 +35,7 @@ class Ensemble(nn.Module):
         spec: InputSpec,
         information_range: tuple[float, float] | None = None,
         card: dict[str, Any] | None = None,
+        temperature: float = 1.0,
     ) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
@@ -41,6 +43,7 @@ class Ensemble(nn.Module):
         self.spec = spec
         self.information_range = information_range or (0.0, math.log(max(2, min(len(members), len(classes)))))
         self.card = card or {}
+        self.temperature = temperature
 
     def forward(self, x: Tensor) -> Tensor:
         """ln of the members' mean probability, (batch, class)."""
@@ -81,7 +84,7 @@ class Ensemble(nn.Module):
         sorted_probs = self._predicted([cohort.rows[i].id for i in indices[order]], batches).member_probs
         probs = np.empty_like(sorted_probs)
         probs[order] = sorted_probs
-        return Prediction(tuple(cohort.rows[i].id for i in indices), self.classes, probs, self.information_range)
+        return self._prediction([cohort.rows[i].id for i in indices], probs)
 
     def predict_fitted(self, ids: Sequence[str], signals: Sequence[Signal]) -> Prediction:
         """Classify signals that `self.spec.fit` has already fitted."""
@@ -95,7 +98,10 @@ class Ensemble(nn.Module):
             raise FittingError(
                 f"{ids[lost[0]]}: expected finite probabilities, found none; its samples are out of range"
             )
-        return Prediction(tuple(ids), self.classes, probs, self.information_range)
+        return self._prediction(ids, probs)
+
+    def _prediction(self, ids: Sequence[str], probs: np.ndarray) -> Prediction:
+        return Prediction(tuple(ids), self.classes, probs, self.information_range, self.temperature)
 
     def member_probs(self, batch: Batch) -> np.ndarray:
         """(batch, member, class) float64, in evaluation mode; the mode the ensemble was in is put back."""

@@ -16,7 +16,7 @@ from ecgquorum.ensemble.prediction import Prediction
 from ecgquorum.errors import ExportError
 from ecgquorum.randomness import torch_generator
 
-OUTPUTS = ("probabilities", "member_probabilities", "mutual_information", "uncertainty")
+OUTPUTS = ("probabilities", "calibrated_probabilities", "member_probabilities", "mutual_information", "uncertainty")
 TOLERANCE = 1e-4
 _OPSET = 20
 
@@ -28,12 +28,13 @@ class _Graph(nn.Module):
         super().__init__()
         self.ensemble = ensemble
 
-    def forward(self, signal: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def forward(self, signal: Tensor) -> tuple[Tensor, ...]:
         by_member = self.ensemble.member_log_probs(signal).exp()
         together = by_member.mean(dim=1)
         information = torch.relu(_entropy(together) - _entropy(by_member).mean(dim=1))
         low, high = self.ensemble.information_range
-        return together, by_member, information, (information - low) / (high - low)
+        calibrated = (torch.log(together.clamp_min(1e-12)) / self.ensemble.temperature).softmax(dim=-1)
+        return together, calibrated, by_member, information, (information - low) / (high - low)
 
 
 def _entropy(probs: Tensor) -> Tensor:
@@ -44,8 +45,9 @@ def export_onnx(ensemble: Ensemble, path: str | Path) -> Path:
     """Write the ensemble as ONNX, and check it against onnxruntime before the file is there.
 
     Input: `signal`, (batch, lead, time) float32, as `ensemble.spec` says: leads in order, rate, scale, one window,
-    padding zero. Outputs: probabilities (batch, class), member_probabilities (batch, member, class), and for each
-    recording mutual_information in nats and uncertainty, normalised. What the input must be is in the file's metadata.
+    padding zero. Outputs: probabilities and calibrated_probabilities (batch, class), member_probabilities (batch,
+    member, class), and for each recording mutual_information in nats and uncertainty, normalised. What the input must
+    be is in the file's metadata.
     """
     try:
         import onnx
@@ -112,8 +114,8 @@ def _check(ensemble: Ensemble, session: object, path: Path) -> None:
     found = session.run(list(OUTPUTS), {"signal": signal.numpy()})  # type: ignore[attr-defined]
     nothing = torch.zeros(len(signal), 1, signal.shape[2], dtype=torch.bool)
     probs = ensemble.cpu().member_probs(Batch(signal, nothing, torch.full((len(signal),), -1)))
-    said = Prediction(("",) * len(signal), ensemble.classes, probs, ensemble.information_range)
-    expected = (said.probs, said.member_probs, said.mutual_information, said.uncertainty)
+    said = Prediction(("",) * len(signal), ensemble.classes, probs, ensemble.information_range, ensemble.temperature)
+    expected = (said.probs, said.calibrated, said.member_probs, said.mutual_information, said.uncertainty)
     for name, one, other in zip(OUTPUTS, found, expected, strict=True):
         difference = float(np.abs(one - other).max())
         if not difference <= TOLERANCE:

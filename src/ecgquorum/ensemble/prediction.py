@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgquorum.ensemble.calibration import tempered
+
 Array = NDArray[np.float64]
 
 
@@ -23,12 +25,14 @@ class Prediction:
 
     member_probs:      (record, member, class)
     information_range: (I_min, I_max), mutual information over the training set, by which it is normalised
+    temperature:       by which probabilities are calibrated; 1: as they are
     """
 
     ids: tuple[str, ...]
     classes: tuple[str, ...]
     member_probs: Array
     information_range: tuple[float, float]
+    temperature: float = 1.0
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -37,6 +41,11 @@ class Prediction:
     def probs(self) -> Array:
         """(record, class): the mean of the members' probabilities."""
         return np.asarray(self.member_probs.mean(axis=1))
+
+    @property
+    def calibrated(self) -> Array:
+        """(record, class): the mean probabilities at the temperature that was fitted on the tune part."""
+        return tempered(self.probs, self.temperature)
 
     @property
     def label_index(self) -> NDArray[np.int64]:
@@ -70,6 +79,7 @@ class Prediction:
             self.ids,
             self.labels,
             self.probs,
+            self.calibrated,
             self.member_probs,
             self.entropy,
             self.mutual_information,
@@ -80,12 +90,15 @@ class Prediction:
                 "id": record,
                 "label": label,
                 "probabilities": dict(zip(self.classes, probs.tolist(), strict=True)),
+                "calibrated_probabilities": dict(zip(self.classes, calibrated.tolist(), strict=True)),
                 "member_probabilities": [dict(zip(self.classes, p.tolist(), strict=True)) for p in members],
                 "entropy": float(spread),
                 "mutual_information": float(information),
                 "uncertainty": float(uncertainty),
             }
-            for record, label, probs, members, spread, information, uncertainty in zip(*columns, strict=True)
+            for record, label, probs, calibrated, members, spread, information, uncertainty in zip(
+                *columns, strict=True
+            )
         ]
 
 

@@ -99,7 +99,8 @@ class Bench:
                 f"{self.names[e]}: expected finite probabilities, found none for {record} ({self.conditions[number]})"
             )
         truth = self.truth[self.records[number]]
-        return Answers(truth, rounded, self._prediction(rounded, self.ranges[e]).uncertainty)
+        uncertainty = self._prediction(rounded, self.ranges[e]).uncertainty
+        return Answers(truth, rounded, uncertainty, self.ensembles[e].temperature)
 
     def _prediction(self, probs: NDArray[np.float64], between: tuple[float, float]) -> Prediction:
         return Prediction(("",) * len(probs), self.cohort.classes, probs, between)

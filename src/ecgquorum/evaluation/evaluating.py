@@ -100,6 +100,7 @@ def _facts(bench: Bench, e: int) -> EnsembleFacts:
         members=len(ensemble.members),
         model=str(ensemble.card.get("weights_sha256", "")),
         information_range=bench.ranges[e],
+        temperature=ensemble.temperature,
         same_cohort=ensemble.card.get("data_hash") == bench.cohort.data_hash,
         network=f"{recipe.member.kind}, width {recipe.member.width:g}" if recipe else "",
     )

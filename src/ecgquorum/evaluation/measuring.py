@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from ecgquorum.ensemble.calibration import tempered
 from ecgquorum.evaluation import measures
 from ecgquorum.evaluation.measures import Array, Estimate, Flags, Labels, bootstrapped
 
@@ -18,16 +19,23 @@ class Answers:
     """What an ensemble said of recordings whose truth is known.
 
     member_probs: (record, member, class) · truth: (record,) · uncertainty: (record,), I_norm
+    temperature:  by which probabilities are calibrated
     """
 
     truth: Labels
     member_probs: Array
     uncertainty: Array
+    temperature: float = 1.0
 
     @property
     def probs(self) -> Array:
         """(record, class): the mean of the members'."""
         return np.asarray(self.member_probs.mean(axis=1))
+
+    @property
+    def calibrated(self) -> Array:
+        """(record, class): the mean of the members' at the ensemble's temperature."""
+        return tempered(self.probs, self.temperature)
 
     @property
     def answer(self) -> Labels:
@@ -54,7 +62,7 @@ class Answers:
 
     def at(self, places: Labels) -> "Answers":
         """The answers to some of the recordings."""
-        return Answers(self.truth[places], self.member_probs[places], self.uncertainty[places])
+        return Answers(self.truth[places], self.member_probs[places], self.uncertainty[places], self.temperature)
 
 
 @dataclass(frozen=True)
@@ -88,8 +96,9 @@ def measured(answers: Answers, classes: tuple[str, ...]) -> Iterator[Measured]:
             yield estimate("f1", f1, detail=name)
         else:
             yield Measured("f1", name, UNDEFINED, "no recordings of this class")
-    yield estimate("ece", partial(measures.expected_calibration_error, answers.probs, truth))
-    yield estimate("brier", partial(measures.brier, answers.probs, truth))
+    for suffix, probs in (("", answers.probs), ("_calibrated", answers.calibrated)):
+        yield estimate(f"ece{suffix}", partial(measures.expected_calibration_error, probs, truth))
+        yield estimate(f"brier{suffix}", partial(measures.brier, probs, truth))
     for name, of_uncertainty, reason in _of_uncertainty(right, answers.uncertainty):
         if answers.alone:
             yield Measured(name, "", UNDEFINED, ONE_MEMBER)

@@ -25,7 +25,7 @@ from ecgquorum.evaluation.measures import Estimate
 from ecgquorum.evaluation.measuring import Answers, Measured
 from ecgquorum.sealing import is_sealed, sealed
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ class EnsembleFacts:
     members: int
     model: str
     information_range: tuple[float, float]
+    temperature: float
     same_cohort: bool
     network: str
 
@@ -159,11 +160,16 @@ class Scorecard:
         return path
 
     @classmethod
-    def load(cls, path: str | Path) -> "Scorecard":
-        """Read a scorecard back, its answers checked against their SHA-256."""
+    def load(cls, path: str | Path, *, rows_only: bool = False) -> "Scorecard":
+        """Read a scorecard back, its answers checked against their SHA-256.
+
+        rows_only: what was measured without the answers and examples, for which NAME.npz need not be there
+        """
         path = Path(path)
         document = _document(path)
         try:
+            if rows_only:
+                return cls(**_about(document), **_NO_ANSWERS)
             arrays = _arrays(path, document["predictions"])
             examples = tuple(
                 Example(
@@ -177,13 +183,7 @@ class Scorecard:
             truth, n_conditions = arrays["truth"], len(document["conditions"])
             records = tuple(arrays[f"records/{c}"] for c in range(n_conditions))
             return cls(
-                data=DataFacts(**document["data"] | {"classes": tuple(document["data"]["classes"])}),
-                ensembles=tuple(
-                    EnsembleFacts(**one | {"information_range": tuple(one["information_range"])})
-                    for one in document["ensembles"]
-                ),
-                conditions=tuple(Condition(**one) for one in document["conditions"]),
-                rows=tuple(Row(**row) for row in document["rows"]),
+                **_about(document),
                 ids=tuple(arrays["ids"].tolist()),
                 truth=truth,
                 records=records,
@@ -192,13 +192,12 @@ class Scorecard:
                         truth[records[c]],
                         arrays[f"probs/{e}/{c}"].astype(np.float64),
                         arrays[f"uncertainty/{e}/{c}"],
+                        one["temperature"],
                     )
-                    for e in range(len(document["ensembles"]))
+                    for e, one in enumerate(document["ensembles"])
                     for c in range(n_conditions)
                 },
                 examples=examples,
-                evaluation=document["evaluation"],
-                versions=document["versions"],
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ScorecardError(f"{path}: expected a scorecard, found: {type(error).__name__}: {error}") from error
@@ -242,6 +241,30 @@ def _json(document: dict[str, Any]) -> str:
     head = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     lines = ",\n".join("  " + json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
     return f'{head[:-2]},\n "rows": [\n{lines}\n ]\n}}\n'
+
+
+_NO_ANSWERS: dict[str, Any] = {
+    "ids": (),
+    "truth": np.zeros(0, dtype=np.int64),
+    "records": (),
+    "answers": {},
+    "examples": (),
+}
+
+
+def _about(document: dict[str, Any]) -> dict[str, Any]:
+    """What NAME.json alone says."""
+    return {
+        "data": DataFacts(**document["data"] | {"classes": tuple(document["data"]["classes"])}),
+        "ensembles": tuple(
+            EnsembleFacts(**one | {"information_range": tuple(one["information_range"])})
+            for one in document["ensembles"]
+        ),
+        "conditions": tuple(Condition(**one) for one in document["conditions"]),
+        "rows": tuple(Row(**row) for row in document["rows"]),
+        "evaluation": document["evaluation"],
+        "versions": document["versions"],
+    }
 
 
 def _document(path: Path) -> dict[str, Any]:

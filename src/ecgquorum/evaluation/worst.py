@@ -27,4 +27,4 @@ def worst_of_all(
         worst, places = np.argmin([one.margin for one in under], axis=0), np.arange(len(common))
         probs = np.stack([one.member_probs for one in under])[worst, places]
         uncertainty = np.stack([one.uncertainty for one in under])[worst, places]
-        yield epsilon, Answers(said[0].truth, probs, uncertainty)
+        yield epsilon, Answers(said[0].truth, probs, uncertainty, said[0].temperature)

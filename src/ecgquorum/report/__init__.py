@@ -1,5 +1,7 @@
-"""Reports: figures and a page, drawn from scorecards, never from a model."""
+"""Reports: figures, pages and model cards, drawn from scorecards and cards, never from a model."""
 
+from ecgquorum.report.model_card import model_card, published_results
 from ecgquorum.report.page import write_report
+from ecgquorum.report.results import write_results
 
-__all__ = ["write_report"]
+__all__ = ["model_card", "published_results", "write_report", "write_results"]

@@ -1,6 +1,7 @@
 """A study: every strategy of a recipe trained, attacked, measured and reported."""
 
+from ecgquorum.study.packing import pack
 from ecgquorum.study.progress import StudyProgress, study_progress
 from ecgquorum.study.run import run_study
 
-__all__ = ["StudyProgress", "run_study", "study_progress"]
+__all__ = ["StudyProgress", "pack", "run_study", "study_progress"]

@@ -14,12 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ecgquorum.atomic import write_atomically
 from ecgquorum.cohorts import PARTS, Cohort
 from ecgquorum.ensemble import Ensemble, load_ensemble, save_bundle
-from ecgquorum.ensemble.bundle import CARD
+from ecgquorum.ensemble.bundle import CARD, round_weights
+from ecgquorum.ensemble.calibration import fitted_temperature
 from ecgquorum.ensemble.diversity import diversity_report
 from ecgquorum.ensemble.prediction import information_range
 from ecgquorum.errors import TrainingError
@@ -27,7 +29,7 @@ from ecgquorum.members import Member, build_member
 from ecgquorum.recipe import Recipe
 from ecgquorum.recordings import InputSpec
 from ecgquorum.training.batches import n_batches
-from ecgquorum.training.checkpoint import Checkpoint
+from ecgquorum.training.checkpoint import Checkpoint, copied_weights
 from ecgquorum.training.decorrelation import fewest_records
 from ecgquorum.training.loop import Observer, Row, Silent, train_unit
 from ecgquorum.training.phases import AdversarialPhase, BasePhase, Decorrelation, DvergePhase, Phase, Setting
@@ -39,6 +41,9 @@ _PHASES: dict[PhaseName, type[BasePhase] | type[AdversarialPhase] | type[DvergeP
     "adv": AdversarialPhase,
     "dverge": DvergePhase,
 }
+
+ROUNDING = 1e-3
+"""How far a probability may move for the sake of a smaller bundle."""
 
 
 def train_ensemble(
@@ -73,13 +78,11 @@ def train_ensemble(
         write_atomically(out / "store.txt", f"{place}\n")
     write_atomically(out / "cohort.txt", cohort.data_hash + "\n")
     ensemble = Ensemble(run.trained_members(), cohort.classes, run.spec).to(run.device)
+    rounding = _rounded(ensemble, cohort)
     ensemble.information_range = information_range(ensemble.predict_part(cohort, "train"))
-    save_bundle(
-        ensemble,
-        recipe,
-        out,
-        _facts(ensemble, cohort) | {"device": str(run.device), "threads": torch.get_num_threads()},
-    )
+    ensemble.temperature = _temperature(ensemble, cohort)
+    computed = {"device": str(run.device), "threads": torch.get_num_threads()}
+    save_bundle(ensemble, recipe, out, _facts(ensemble, cohort) | rounding | computed)
     return load_ensemble(out, run.device)
 
 
@@ -205,6 +208,25 @@ def _check_out(out: Path, recipe: Recipe, cohort: Cohort, resume: bool) -> None:
         raise TrainingError(f"{out}: expected the cohort it was begun with, found another; choose another --out")
 
 
+def _rounded(ensemble: Ensemble, cohort: Cohort) -> dict[str, Any]:
+    """Round the weights to half precision where that moves no probability of the tune part by more than ROUNDING.
+
+    Gives what the card says about it.
+    """
+    before = ensemble.predict_part(cohort, "tune").member_probs
+    weights = copied_weights(ensemble.members)
+    round_weights(ensemble)
+    moved = float(np.abs(ensemble.predict_part(cohort, "tune").member_probs - before).max())
+    if moved <= ROUNDING:
+        return {"precision": "half", "rounding_moved": moved}
+    ensemble.members.load_state_dict(weights)
+    return {"precision": "single"}
+
+
+def _temperature(ensemble: Ensemble, cohort: Cohort) -> float:
+    return fitted_temperature(ensemble.predict_part(cohort, "tune").probs, cohort.labels[cohort.part("tune")])
+
+
 def _facts(ensemble: Ensemble, cohort: Cohort) -> dict[str, Any]:
     """What the card says about the data, how training went and how different the members are."""
     tune = cohort.part("tune")
@@ -216,6 +238,7 @@ def _facts(ensemble: Ensemble, cohort: Cohort) -> dict[str, Any]:
     return {
         "class_names": cohort.class_names,
         "data": cohort.card["source"],
+        "split": cohort.card.get("split", {}),
         "data_hash": cohort.data_hash,
         "n_recordings": {part: len(cohort.part(part)) for part in PARTS},
         "tune_accuracy": float((prediction.label_index == labels).mean()),
