@@ -6,8 +6,10 @@ import pytest
 import safetensors.torch
 import torch
 
-from ecgquorum import load_ensemble, save_bundle, simulate
+from ecgquorum import Ensemble, build_member, load_ensemble, save_bundle, simulate, train_ensemble
+from ecgquorum.ensemble.bundle import round_weights
 from ecgquorum.errors import BundleError
+from ecgquorum.recordings import InputSpec
 
 
 @pytest.fixture
@@ -80,6 +82,8 @@ def sealed(bundle, **changes):
         ({"information_range": [0.5, 0.5]}, "range of information"),
         ({"information_range": [0.0, float("nan")]}, "range of information"),
         ({"information_range": "x"}, "describes a model"),
+        ({"temperature": 0.0}, "temperature above 0"),
+        ({"temperature": float("inf")}, "temperature above 0"),
         ({"recipe": "name = 3"}, "describes a model"),
         ({"rate_hz": "fast"}, "describes a model"),
     ],
@@ -118,3 +122,35 @@ def test_a_bundle_that_ships_is_found_by_its_name(bundle, tmp_path, monkeypatch)
     assert load_ensemble("some-model").classes == ("N", "A", "O", "~")
     with pytest.raises(BundleError, match="some-model"):
         load_ensemble("other-model")
+
+
+def test_rounded_weights_are_stored_in_half_the_bytes_and_come_back_to_the_bit(tiny_recipe, tiny_cohort, tmp_path):
+    n_leads, n_classes = len(tiny_cohort.leads), len(tiny_cohort.classes)
+    members = [
+        build_member(tiny_recipe, index, n_leads=n_leads, n_classes=n_classes, rate_hz=tiny_cohort.rate_hz)
+        for index in range(tiny_recipe.members)
+    ]
+    spec = InputSpec(tiny_cohort.leads, tiny_cohort.rate_hz, "microvolt", 6.0)
+    ensemble = Ensemble(members, tiny_cohort.classes, spec, temperature=1.5)
+    members[0].blocks[0].last.norm.running_var.fill_(1e6 + 1 / 3)  # beyond half precision
+    whole = save_bundle(ensemble, tiny_recipe, tmp_path / "whole") / "weights.safetensors"
+    round_weights(ensemble)
+    rounded = save_bundle(ensemble, tiny_recipe, tmp_path / "rounded") / "weights.safetensors"
+    assert rounded.stat().st_size < 0.75 * whole.stat().st_size
+    again = load_ensemble(tmp_path / "rounded")
+    assert again.temperature == 1.5
+    for (name, one), other in zip(ensemble.state_dict().items(), again.state_dict().values(), strict=True):
+        assert one.dtype == other.dtype and torch.equal(one, other), name
+
+
+def test_a_trained_bundle_says_how_far_rounding_moved_it(tiny_run):
+    card = json.loads((tiny_run / "card.json").read_text())
+    assert card["precision"] == "half" and 0 <= card["rounding_moved"] <= 1e-3
+    assert card["temperature"] > 0
+
+
+def test_weights_that_rounding_would_move_too_far_stay(tiny_recipe, tiny_cohort, tmp_path, monkeypatch):
+    monkeypatch.setattr("ecgquorum.training.run.ROUNDING", -1.0)
+    ensemble = train_ensemble(tiny_recipe, tiny_cohort, tmp_path / "run", device="cpu")
+    assert ensemble.card["precision"] == "single" and "rounding_moved" not in ensemble.card
+    assert not all(torch.equal(p.half().float(), p) for p in ensemble.parameters() if p.ndim > 1)

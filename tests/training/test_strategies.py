@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from ecgquorum import load_ensemble, load_recipe, train_ensemble
 from ecgquorum.attacks import PGD
 from ecgquorum.errors import BundleError, TrainingError
-from ecgquorum.recipe import PARTS, DvergeRecipe, parse_recipe, recipe_names
+from ecgquorum.recipe import PARTS, DvergeRecipe, TrainingRecipe, parse_recipe, recipe_names
 from ecgquorum.training import planned_units
 from ecgquorum.training.decorrelation import decorrelation_loss
 from ecgquorum.training.loop import Silent, train_unit
@@ -502,3 +502,33 @@ def test_the_command_line_takes_a_strategy(tmp_path, tiny_cohort):
     )
     assert "member 0: found in the store, not trained again" in again.stderr
     assert "found in the store" not in done.stderr
+
+
+def test_hardened_training_attacks_a_share_of_each_batch_within_its_bound(setting, tiny_ensemble, monkeypatch):
+    member = tiny_ensemble.members[0]
+    plan = setting.plan.model_copy(update={"attacked": 0.5, "attack_epsilon": 80.0})
+    phase = BasePhase([member], dataclasses.replace(setting, plan=plan), [none(setting)])
+    phase.network.train()
+    phase.begin_epoch(0)
+    batch, indices = next(setting.batches(0))
+    seen = []
+    monkeypatch.setattr(member, "embed", lambda x, embed=member.embed: seen.append(x) or embed(x))
+    before = member.blocks[0].last.norm.num_batches_tracked.clone()
+    backward(phase, batch, indices)
+    assert member.blocks[0].last.norm.num_batches_tracked == before + 1
+    change = (seen[-1] - batch.signal).abs().amax(dim=(1, 2))
+    n_attacked = len(batch.label) // 2
+    assert (change[:n_attacked] > 0).all() and (change[n_attacked:] == 0).all()
+    assert change.max() <= 80 * (1 + 1e-5) and change[:n_attacked].std() > 1, "each by a bound of its own"
+    assert not seen[-1][~batch.valid.expand_as(batch.signal)].any()
+
+
+def test_hardened_training_is_known_by_its_strength(tiny_recipe):
+    def identity(**plan):
+        training = TrainingRecipe.model_validate(tiny_recipe.training.model_dump() | plan)
+        return planned_units(tiny_recipe.model_copy(update={"training": training}), "data")[0].identity
+
+    some = {identity(), identity(attacked=0.5, attack_epsilon=50.0), identity(attacked=0.5, attack_epsilon=60.0)}
+    assert len(some) == 3
+    with pytest.raises(ValueError, match="attack_epsilon with it"):
+        identity(attacked=0.5)

@@ -16,6 +16,7 @@ from ecgquorum.recordings import STANDARD_LEADS, Recording
 from ecgquorum.recordings.filetree import FileTree
 from ecgquorum.recordings.reading import read_from
 
+NAME = "CPSC 2018"
 CLASS_NAMES = {
     "Normal": "normal rhythm",
     "AF": "atrial fibrillation",
@@ -57,7 +58,7 @@ def cpsc2018(tree: FileTree) -> Source | None:
 
 
 def _source(load: dict[str, Callable[[], Recording]]) -> Source:
-    return Source("CPSC 2018", CLASSES, CLASS_NAMES, load, leads=STANDARD_LEADS)
+    return Source(NAME, CLASSES, CLASS_NAMES, load, leads=STANDARD_LEADS)
 
 
 def _original(tree: FileTree, rows: list[list[str]], reference: str) -> dict[str, Callable[[], Recording]]:

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ecgquorum.atomic import write_atomically
+from ecgquorum.cohorts import cpsc2018, physionet2017
 from ecgquorum.errors import FetchError
 
 _AT_ONCE = 8
@@ -22,8 +23,9 @@ _TRIES = 4
 
 @dataclass(frozen=True)
 class DataSet:
-    """Where a data set lives, which of the files there are wanted, and on what terms."""
+    """What a data set is called in cohorts, where it lives, which files there are wanted, and on what terms."""
 
+    title: str
     url: str
     wanted: str
     terms: str
@@ -31,11 +33,13 @@ class DataSet:
 
 DATA_SETS = {
     "physionet2017": DataSet(
+        physionet2017.NAME,
         "https://physionet.org/files/challenge-2017/1.0.0/",
         r"^(training2017\.zip|REFERENCE-v3\.csv)$",
         "Open Data Commons Attribution 1.0; cite Clifford et al. 2017 and PhysioNet",
     ),
     "cpsc2018": DataSet(
+        cpsc2018.NAME,
         "https://physionet.org/files/challenge-2020/1.0.2/",
         r"^training/cpsc_2018/.*\.(hea|mat)$",
         "CC BY 4.0; cite Liu et al. 2018 and Perez Alday et al. 2020",

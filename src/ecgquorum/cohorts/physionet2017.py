@@ -11,6 +11,7 @@ from ecgquorum.recordings import UNNAMED_LEAD, Recording
 from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
 from ecgquorum.recordings.reading import read_from
 
+NAME = "PhysioNet/CinC Challenge 2017"
 CLASS_NAMES = {
     "N": "normal rhythm",
     "A": "atrial fibrillation",
@@ -98,7 +99,7 @@ def _source(tree: FileTree, labels: dict[str, str], where: str, label_file: str)
         record: partial(_load, tree, headers.get(record, f"{record}.hea"), label) for record, label in labels.items()
     }
     return Source(
-        name="PhysioNet/CinC Challenge 2017",
+        name=NAME,
         classes=tuple(CLASS_NAMES),
         class_names=CLASS_NAMES,
         load=load,

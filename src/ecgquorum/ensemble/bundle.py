@@ -38,7 +38,6 @@ _REQUIRED = (
     "scaling",
     "window_s",
     "information_range",
-    "temperature",
     "recipe",
     "weights_sha256",
 )
@@ -107,7 +106,7 @@ def load_ensemble(path_or_name: str | Path, device: str | torch.device = "cpu") 
             for index in range(recipe.members)
         ]
         low, high = (float(value) for value in card["information_range"])
-        temperature = float(card["temperature"])
+        temperature = float(card.get("temperature", 1.0))
     except (EcgQuorumError, TypeError, ValueError) as error:
         raise BundleError(f"{path}: expected a card that describes a model, found: {error}") from error
     if not (math.isfinite(low) and math.isfinite(high) and low < high):

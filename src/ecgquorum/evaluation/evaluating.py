@@ -18,7 +18,7 @@ from ecgquorum.evaluation.mixing import assignments, mixed_accuracy, mixed_defer
 from ecgquorum.evaluation.scorecard import DataFacts, EnsembleFacts, Row, Scorecard, row_of
 from ecgquorum.evaluation.worst import worst_of_all
 from ecgquorum.members import Member
-from ecgquorum.recipe import EvaluationRecipe, parse_recipe
+from ecgquorum.recipe import EvaluationRecipe, Recipe, parse_recipe
 from ecgquorum.recipe.study import EPSILONS
 from ecgquorum.training.store import extracted_features
 
@@ -102,7 +102,18 @@ def _facts(bench: Bench, e: int) -> EnsembleFacts:
         information_range=bench.ranges[e],
         temperature=ensemble.temperature,
         same_cohort=ensemble.card.get("data_hash") == bench.cohort.data_hash,
-        network=f"{recipe.member.kind}, width {recipe.member.width:g}" if recipe else "",
+        network=_described(recipe) if recipe else "",
+    )
+
+
+def _described(recipe: Recipe) -> str:
+    """The network, and what was done to its training that a reader must know to compare it with others'."""
+    plain = f"{recipe.member.kind}, width {recipe.member.width:g}"
+    plan = recipe.training
+    if plan.attack_epsilon is None:
+        return plain
+    return (
+        f"{plain}, hardened ({plan.attacked:.0%} of each batch attacked by one step of up to {plan.attack_epsilon:g})"
     )
 
 

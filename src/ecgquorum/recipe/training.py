@@ -77,6 +77,8 @@ class TrainingRecipe(RecipePart):
     flip:            share of recordings turned upside down
     repeat:          how often a class is seen in an epoch, where not once
     label_smoothing: share of the target spread over all classes
+    attacked:        share of every batch that is changed by one step of an attack on the member as it is at that moment
+    attack_epsilon:  how far at most, in the units of the input; drawn for each of these recordings
     """
 
     epochs: Count = 20
@@ -89,6 +91,14 @@ class TrainingRecipe(RecipePart):
     flip: Share = 0.0
     repeat: dict[str, Count] = Field(default_factory=dict)
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    attacked: Share = 0.0
+    attack_epsilon: Positive | None = None
+
+    @model_validator(mode="after")
+    def _attack_has_a_strength(self) -> Self:
+        if (self.attacked > 0) != (self.attack_epsilon is not None):
+            raise ValueError("training.attacked: expected attack_epsilon with it, and neither without the other")
+        return self
 
 
 class DecorrelationRecipe(RecipePart):
@@ -131,12 +141,14 @@ class AdversarialRecipe(RecipePart):
     """The part `adv`: every trained member goes on, on recordings that are attacked as they come.
 
     epsilon: the attack's bound, in the units of the input; absent: 10 for microvolts, 0.025 for unit scaling
-    steps:   of the attack (PGD, each a tenth of epsilon)
+    steps:   of the attack (PGD)
+    step:    how long each of them is, as a share of epsilon
     epochs:  the same for every member
     """
 
     epsilon: Positive | None = None
     steps: Count = 20
+    step: Annotated[float, Field(gt=0, le=2)] = 0.1
     epochs: Count = 10
     learning_rate: Positive = 1e-3
 
@@ -145,12 +157,14 @@ class DvergeRecipe(RecipePart):
     """The part `dverge`: trained members go on together, each on what the others can be made to mistake.
 
     epsilon:           how far a recording may be changed to look like another; absent: as for `adv`
-    steps:             of that change, each a tenth of epsilon
+    steps:             of that change
+    step:              how long each of them is, as a share of epsilon
     different_classes: whether the two must be of different classes
     """
 
     epsilon: Positive | None = None
     steps: Count = 10
+    step: Annotated[float, Field(gt=0, le=2)] = 0.1
     epochs: Count = 10
     learning_rate: Positive = 1e-3
     different_classes: bool = False

@@ -71,7 +71,9 @@ def _under_the_worst(card: Scorecard) -> Iterator[Claim]:
     left = {row.ensemble: row for row in rows if row.epsilon == epsilon}
     best = max(left.values(), key=lambda row: row.value or 0.0)
     text = "(not in the paper) something is left when the attacker knows the whole ensemble"
-    shown = f"best of all at {epsilon:g} {card.data.unit}: {best.ensemble} {_shown(best)} of {best.n_records} recordings"
+    shown = (
+        f"best of all at {epsilon:g} {card.data.unit}: {best.ensemble} {_shown(best)} of {best.n_records} recordings"
+    )
     yield Claim(text, shown, HOLDS if (best.value or 0) > 0.5 else FAILS)
 
 

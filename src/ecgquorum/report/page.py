@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from ecgquorum.atomic import write_atomically
@@ -18,6 +17,7 @@ from ecgquorum.report.published import published_data
 from ecgquorum.report.rendering import as_csv, as_latex, as_markdown
 from ecgquorum.report.signs import signs_of_masking
 from ecgquorum.report.tables import tables_of
+from ecgquorum.report.templates import template
 
 _PNG_DPI = 144
 
@@ -57,15 +57,7 @@ def write_report(cards: Scorecard | Sequence[Scorecard], out: str | Path) -> Pat
                 "signs": {one.name: signs_of_masking(card, one.name) for one in card.ensembles},
             }
         )
-    environment = Environment(
-        loader=PackageLoader("ecgquorum.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"dec": _dec, "signed": _signed}
-    write_atomically(out / "report.html", environment.get_template("page.html").render(parts=parts))
+    write_atomically(out / "report.html", template("page.html").render(parts=parts))
     return out / "report.html"
 
 
@@ -76,14 +68,6 @@ def _written(figure: Figure, path: Path, name: str) -> str:
     write_atomically(path.with_suffix(".svg"), svg)
     inner = svg[svg.index("<svg") :]
     return re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", inner)
-
-
-def _dec(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}"
-
-
-def _signed(value: float, digits: int) -> str:
-    return f"{value:+.{digits}f}"
 
 
 def _rendered(figure: Figure, kind: str) -> bytes:

@@ -8,96 +8,52 @@ from ecgquorum.errors import ScorecardError
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.report.claims import claims_of
 from ecgquorum.report.published import published_data
+from ecgquorum.report.rendering import as_markdown
 from ecgquorum.report.tables import PAPER_MEASURES, Cell, Table, tables_of
+from ecgquorum.report.templates import template
 
-_HEAD = """# Results
-
-*Written by `make docs` from the scorecards in [results/](results/); do not edit it here.*
-
-Every figure is in per cent with its 95 % interval (bootstrap over recordings); below it the paper's figure, where it has
-one. **Bold** is the best of ours in a column. The recordings of the test part were used for this and for nothing else:
-[experiments.md](experiments.md) says what was chosen on the tune part, and how often the test part was touched.
-
-What differs from the paper in all of this: members are the `compact` network (0.4 million parameters, 100 Hz inside)
-instead of the 13-block one; a tenth of the training recordings is held out as the tune part, on which checkpoints and
-temperatures are chosen, so members see 90 % of what the paper's saw or less; exact duplicates are left out before the
-split; uncertainty is normalised by its range on the training part, not on the test part; attacks never touch padding.
-"""
+_OURS = "dec+part"
 
 
 def write_results(cards: Sequence[Scorecard], path: str | Path) -> Path:
-    """Write the page to `path`."""
+    """Write the page of these scorecards to `path`."""
     if not cards:
         raise ScorecardError("expected a scorecard to report, found none")
+    parts = []
+    for card in cards:
+        tables = tables_of(card)
+        known = published_data(card.data.classes) is not None
+        claims = list(claims_of(card)) if known else []
+        networks = sorted({one.network for one in card.ensembles if one.network})
+        parts.append((card, networks, claims, list(_compared(card, tables)), [as_markdown(table) for table in tables]))
     path = Path(path)
-    write_atomically(path, "\n".join([_HEAD, *(_part(card) for card in cards)]))
+    write_atomically(path, template("results.md.jinja").render(parts=parts).rstrip() + "\n")
     return path
 
 
-def _part(card: Scorecard) -> str:
-    """All that is said of one scorecard."""
-    data = card.data
-    counts = ", ".join(f"{count} {name}" for name, count in data.n_recordings.items())
-    networks = sorted({one.network for one in card.ensembles if one.network})
-    lines = [
-        f"## {data.source}, {data.part} part",
-        "",
-        f"{data.n_records} recordings ({counts}); data `{data.data[:12]}`. Members: {', '.join(networks) or 'unknown'}. "
-        f"Computed with ecgquorum {card.versions['ecgquorum']}, PyTorch {card.versions['torch']}.",
-        "",
-    ]
-    if published_data(data.classes):
-        lines += ["### What holds", "", *_held(card), ""]
-    for table in tables_of(card):
-        lines += [_rendered(table), ""]
-    return "\n".join(lines)
+def _compared(card: Scorecard, tables: list[Table]) -> Iterator[str]:
+    """For each of the paper's measures: how dec+part does against the paper's own."""
+    own = next((one.name for one in card.ensembles if one.strategy == _OURS), None)
+    for table in tables:
+        cells = dict(table.rows).get(own or "", ())
+        pairs = [
+            (" ".join(filter(None, column)), cell)
+            for column, cell in zip(table.columns, cells, strict=False)
+            if cell.paper is not None and cell.estimate
+        ]
+        if table.name in PAPER_MEASURES and pairs:
+            title = PAPER_MEASURES[table.name].partition(" (")[0]
+            yield f"{title}: `{_OURS}` here against `{_OURS}` in the paper: {_counted(pairs)}"
 
 
-def _held(card: Scorecard) -> Iterator[str]:
-    yield "| of the paper's claims | measured here | |"
-    yield "| --- | --- | --- |"
-    for claim in claims_of(card):
-        yield f"| {claim.text} | {claim.measured} | {claim.verdict} |"
-    yield ""
-    best = next((one.name for one in card.ensembles if one.strategy == "dec+part"), None)
-    if best is None:
-        return
-    by_name = {table.name: table for table in tables_of(card)}
-    for measure, title in PAPER_MEASURES.items():
-        cells = dict(by_name[measure].rows)[best] if measure in by_name else ()
-        pairs = list(zip(by_name[measure].columns, cells, strict=True)) if cells else []
-        yield f"- **{title.partition(' (')[0]}** of dec+part against the paper's dec+part: {_compared(pairs)}"
-
-
-def _compared(pairs: list[tuple[tuple[str, str], Cell]]) -> str:
+def _counted(pairs: list[tuple[str, Cell]]) -> str:
     """How many figures lie above the paper's, how many of them clearly, and which do not."""
-    known = [(column, cell) for column, cell in pairs if cell.difference is not None and cell.estimate]
-    above = [cell for _, cell in known if (cell.difference or 0) > 0]
-    clear = [cell for cell in above if cell.estimate and cell.paper is not None and cell.estimate.low > cell.paper]
-    below = [f"{' '.join(filter(None, column))} ({cell.difference:+.1f})" for column, cell in known if cell not in above]
-    text = f"{len(above)} of {len(known)} figures above it, {len(clear)} by more than the interval"
+    above = [cell for _, cell in pairs if _difference(cell) > 0]
+    clear = [cell for cell in above if cell.estimate and cell.estimate.low > (cell.paper or 0.0)]
+    below = [f"{column} ({_difference(cell):+.1f})" for column, cell in pairs if _difference(cell) <= 0]
+    text = f"{len(above)} of {len(pairs)} figures above it, {len(clear)} of them with the whole interval"
     return text + (f"; not above: {', '.join(below)}." if below else ".")
 
 
-def _rendered(table: Table) -> str:
-    titles = [f"{heading}<br>{label}" if heading else label for heading, label in table.columns]
-    lines = [f"### {table.title}", "", _line(["", *titles]), _line(["---", *["---:"] * len(titles)])]
-    lines += [_line([f"**{name}**", *(_told(cell, table.digits) for cell in cells)]) for name, cells in table.rows]
-    if table.note:
-        lines += ["", table.note]
-    return "\n".join(lines)
-
-
-def _told(cell: Cell, digits: int) -> str:
-    if cell.estimate is None:
-        return f"– ({cell.reason})" if cell.reason else "–"
-    found = cell.estimate
-    value = f"{found.value:.{digits}f}"
-    text = f"{f'**{value}**' if cell.best else value} ({found.low:.{digits}f}–{found.high:.{digits}f})"
-    return text if cell.paper is None else f"{text}<br>*{cell.paper:.{digits}f}*"
-
-
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
+def _difference(cell: Cell) -> float:
+    return cell.difference or 0.0

@@ -155,11 +155,26 @@ class Phase(ABC):
 
 @final
 class BasePhase(Phase):
-    """One member on clean recordings."""
+    """One member on recordings as they are, or on some that are attacked by a single step."""
 
     def losses(self, batch: Batch, indices: np.ndarray) -> Iterator[Tensor]:
         """Cross-entropy, and the decorrelation term."""
+        plan = self.setting.plan
+        if plan.attack_epsilon is not None:
+            batch = self._partly_attacked(batch, max(1, round(plan.attacked * len(batch.label))), plan.attack_epsilon)
         yield self._fitted(0, batch, indices)
+
+    def _partly_attacked(self, batch: Batch, n_attacked: int, epsilon: float) -> Batch:
+        """The first recordings, which are in random order, each moved by up to a bound of its own.
+
+        One step of the steepest ascent from a random change, a quarter longer than the bound: a single step from the
+        recording itself would teach members to hide their gradients (Wong, Rice & Kolter 2020).
+        """
+        some = Batch(*(part[:n_attacked] for part in batch))
+        bounds = torch.rand(n_attacked, generator=self._generator) * epsilon
+        attack = PGD(bounds, n_steps=1, step=1.25, random_start=True)
+        moved = attack(self.members[0], some, generator=self._generator).signal
+        return batch._replace(signal=torch.cat([moved, batch.signal[n_attacked:]]))
 
     def judged(self) -> Evaluation:
         """On the tune part as it is."""
@@ -173,7 +188,7 @@ class AdversarialPhase(Phase):
     @property
     def _attack(self) -> PGD:
         part = self.setting.recipe.adversarial
-        return PGD(_bound(part), n_steps=part.steps)
+        return PGD(_bound(part), n_steps=part.steps, step=part.step)
 
     def losses(self, batch: Batch, indices: np.ndarray) -> Iterator[Tensor]:
         """Cross-entropy on the attacked batch, and the decorrelation term of its features."""
@@ -252,7 +267,7 @@ def distilled(member: Member, source: Batch, target: Batch, block: int, part: Dv
             return -(member.stage(z, block) - wanted).square().mean(dim=(1, 2))
 
         bound = torch.tensor(_bound(part), dtype=source.signal.dtype, device=source.signal.device)
-        moved = ascended(likeness, source, bound, n_steps=part.steps)
+        moved = ascended(likeness, source, bound, n_steps=part.steps, step=part.step)
     return source._replace(signal=moved)
 
 

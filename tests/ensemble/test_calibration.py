@@ -1,0 +1,41 @@
+"""Temperature: what it does to probabilities, and that the fit finds the one that made them wrong."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from ecgquorum.ensemble.calibration import COLDEST, HOTTEST, fitted_temperature, tempered
+
+SOME_PROBS = arrays(np.float64, (5, 4), elements=st.floats(1e-6, 1.0)).map(lambda p: p / p.sum(axis=1, keepdims=True))
+
+
+@given(SOME_PROBS, st.floats(COLDEST, HOTTEST))
+def test_tempered_probabilities_are_probabilities_in_the_same_order(probs, temperature):
+    found = tempered(probs, temperature)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    best = probs.max(axis=1)
+    assert (np.take_along_axis(probs, found.argmax(axis=1)[:, None], 1)[:, 0] >= best - 1e-12).all()
+    np.testing.assert_allclose(tempered(probs, 1.0), probs, rtol=1e-9)
+
+
+def test_closed_form():
+    np.testing.assert_allclose(tempered(np.array([[0.8, 0.2]]), 0.5), [[0.64 / 0.68, 0.04 / 0.68]])
+    np.testing.assert_allclose(tempered(np.array([[0.8, 0.2]]), 1e6), [[0.5, 0.5]], atol=1e-5)
+    np.testing.assert_allclose(tempered(np.array([[1.0, 0.0]]), 1.0), [[1.0, 0.0]], atol=1e-9)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.5])
+def test_the_fit_finds_the_temperature_that_undoes_the_damage(temperature):
+    """Labels drawn from p, answers given as p^T: tempering by T gives p back."""
+    rng = np.random.default_rng(0)
+    truthful = tempered(rng.dirichlet(np.ones(4), size=20000), 1.0)
+    labels = (rng.random((len(truthful), 1)) > truthful.cumsum(axis=1)).sum(axis=1).clip(0, 3)
+    said = tempered(truthful, 1 / temperature)
+    assert fitted_temperature(said, labels) == pytest.approx(temperature, rel=0.05)
+
+
+def test_answers_that_are_always_right_or_not_there_give_no_absurd_temperature():
+    assert COLDEST <= fitted_temperature(np.array([[0.9, 0.1]] * 5), np.zeros(5, dtype=int)) <= HOTTEST
+    assert fitted_temperature(np.zeros((0, 4)), np.zeros(0, dtype=int)) == 1.0
