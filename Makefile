@@ -39,5 +39,9 @@ format: install
 clean:
 	rm -rf $(VENV) runs
 
-docs: install  ## the command line reference, from the program itself
+MODELS := physionet2017-compact cpsc2018-compact
+
+docs: install  ## what is generated: the command line reference, the results page, the model cards
 	$(BIN)/python -m typer ecgquorum.cli utils docs --name ecgquorum --title "Command line" --output docs/cli.md
+	$(BIN)/ecgquorum report $(MODELS:%=docs/results/%.json) --out docs/results.md
+	$(foreach model,$(MODELS),$(BIN)/ecgquorum card $(model) --out docs/models/$(model).md &&) true

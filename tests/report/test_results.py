@@ -32,7 +32,7 @@ def test_the_page_needs_no_answers_and_shows_what_was_measured(tiny_study, card,
     assert "### What holds" in text
     assert not re.search(r"\n{3,}|[ \t]\n", text)
     assert all(line.count("|") > 2 for line in text.splitlines() if line.startswith("|"))
-    with pytest.raises(ScorecardError, match="alone.npz"):
+    with pytest.raises(ScorecardError, match="scorecard.npz"):
         Scorecard.load(alone)
     with pytest.raises(ScorecardError, match="found none"):
         write_results([], tmp_path / "x.md")

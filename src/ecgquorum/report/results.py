@@ -25,7 +25,9 @@ def write_results(cards: Sequence[Scorecard], path: str | Path) -> Path:
         known = published_data(card.data.classes) is not None
         claims = list(claims_of(card)) if known else []
         networks = sorted({one.network for one in card.ensembles if one.network})
-        parts.append((card, networks, claims, list(_compared(card, tables)), [as_markdown(table) for table in tables]))
+        parts.append(
+            (card, networks, claims, list(_compared(card, tables)), [as_markdown(table).strip() for table in tables])
+        )
     path = Path(path)
     write_atomically(path, template("results.md.jinja").render(parts=parts).rstrip() + "\n")
     return path

@@ -20,7 +20,9 @@ PAPER_MEASURES = {
 FURTHER_MEASURES = {
     "macro_f1": "macro F1 (%)",
     "ece": "ECE (%)",
+    "ece_calibrated": "ECE, calibrated (%)",
     "brier": "Brier (×100)",
+    "brier_calibrated": "Brier, calibrated (×100)",
     "delta_i_norm": "Δ I_norm (×100)",
     "deferral_auc": "deferral AUC (%)",
     "aurc": "AURC (%)",

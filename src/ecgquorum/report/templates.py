@@ -11,6 +11,7 @@ def template(name: str) -> Template:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     environment.filters |= {"dec": _dec, "signed": _signed}
     return environment.get_template(name)

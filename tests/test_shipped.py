@@ -1,0 +1,90 @@
+"""What ships: two trained ensembles that work at once, and pages that say what they are."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from ecgquorum import Scorecard, build_cohort, load_ensemble, model_card, open_source, simulate, write_results
+from ecgquorum.cli import DEFAULT_MODEL
+from ecgquorum.ensemble import bundled_names
+from ecgquorum.ensemble.bundle import _located
+from ecgquorum.recipe import load_recipe, parse_recipe
+
+from .conftest import REPOSITORY
+
+NAMES = ["cpsc2018-compact", "physionet2017-compact"]
+
+
+def test_two_bundles_ship_and_one_is_the_default():
+    assert bundled_names() == NAMES
+    assert DEFAULT_MODEL in NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shipped_bundle_is_small_whole_and_answers(name):
+    ensemble = load_ensemble(name)
+    files = list(_located(name).iterdir())
+    assert {file.name for file in files} == {"card.json", "weights.safetensors"}
+    assert sum(file.stat().st_size for file in files) <= 8e6
+    assert ensemble.card["name"] == name and len(ensemble.members) == 3
+    assert ensemble.card["precision"] == "half" and ensemble.card["rounding_moved"] <= 1e-3
+    prediction = ensemble.predict(simulate(ensemble.classes[0], seed=1, leads=ensemble.spec.leads).recording)
+    assert prediction.probs.shape == (1, len(ensemble.classes))
+    assert prediction.temperature == ensemble.card["temperature"] != 1.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shipped_bundle_was_trained_by_the_recipe_that_ships(name):
+    """Or `ecgquorum train` would not train it again."""
+    trained = parse_recipe(load_ensemble(name).card["recipe"])
+    assert trained.strategy == "dec+part"
+    assert trained == load_recipe(name).with_strategy("dec+part")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_model_card_is_current(name):
+    page = REPOSITORY / "docs/models" / f"{name}.md"
+    assert page.read_text() == model_card(load_ensemble(name).card), "run `make docs`"
+
+
+def test_the_results_page_is_current(tmp_path):
+    cards = [
+        Scorecard.load(REPOSITORY / f"docs/results/{name}.json", rows_only=True)
+        for name in ("physionet2017-compact", "cpsc2018-compact")
+    ]
+    found = write_results(cards, tmp_path / "results.md").read_text()
+    assert found == (REPOSITORY / "docs/results.md").read_text(), "run `make docs`"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_card_and_the_results_page_are_about_the_same_weights(name):
+    scorecard = Scorecard.load(REPOSITORY / f"docs/results/{name}.json", rows_only=True)
+    card = load_ensemble(name).card
+    assert card["weights_sha256"] in {one.model for one in scorecard.ensembles if one.strategy == "dec+part"}
+    assert card["results"]["data_hash"] == card["data_hash"] == scorecard.data.data
+
+
+def test_predict_needs_nothing_but_a_file(write_record, tmp_path):
+    recording = simulate("N", seed=2, leads=("ECG",)).recording
+    record = write_record("A1", recording.signal, rate_hz=recording.rate_hz)
+    command = [sys.executable, "-m", "ecgquorum.cli", "predict", f"{record}.hea", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    (row,) = json.loads(done.stdout)
+    assert sum(row["probabilities"].values()) == pytest.approx(1)
+    assert sum(row["calibrated_probabilities"].values()) == pytest.approx(1)
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_the_published_accuracy_is_found_again(real_data, tmp_path):
+    source = open_source(str(real_data / "physionet2017/training2017.zip"))
+    ids = real_data / "physionet2017/paper_validation_ids.txt"
+    cohort, _ = build_cohort(source, tmp_path / "cohort", test_ids=ids)
+    ensemble = load_ensemble("physionet2017-compact")
+    assert cohort.data_hash == ensemble.card["data_hash"]
+    right = ensemble.predict_part(cohort, "test").label_index == cohort.labels[cohort.part("test")]
+    rows = ensemble.card["results"]["rows"]
+    (published,) = [row["value"] for row in rows if (row["attack"], row["measure"]) == ("natural", "accuracy")]
+    assert right.mean() == pytest.approx(published, abs=1.5 / len(right))
