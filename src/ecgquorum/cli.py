@@ -11,7 +11,7 @@ import typer
 
 from ecgquorum.console import counting, err, print_answer, print_cohort, print_report, print_scorecard
 from ecgquorum.console import out as stdout
-from ecgquorum.errors import EcgQuorumError, RecipeError, ScorecardError
+from ecgquorum.errors import BundleError, EcgQuorumError, RecipeError, ScorecardError
 from ecgquorum.recipe import EvaluationRecipe, load_recipe, load_study, recipe_names
 
 app = typer.Typer(
@@ -248,7 +248,8 @@ def predict(
         typer.Argument(help="Recordings, folders or zip archives of them; ARCHIVE.zip/NAME is one in an archive."),
     ],
     model: Annotated[
-        str, typer.Option(help="A bundle's folder (what `train` wrote), or the name of one that ships.")
+        str,
+        typer.Option(help="A bundle's folder (what `train` wrote), or one that ships: for 12 leads cpsc2018-compact."),
     ] = DEFAULT_MODEL,
     lead: Annotated[str | None, typer.Option(help="Which lead to take, for a model of one lead.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array, one object a recording.")] = False,
@@ -291,9 +292,12 @@ def card(
 
     text = model_card(load_ensemble(model).card)
     if out is None:
-        print(text)
-    else:
-        write_atomically(out, text)
+        print(text, end="")
+        return
+    if out.is_dir():
+        raise BundleError(f"{out}: expected the name of a file, found a folder")
+    write_atomically(out, text)
+    stdout.print(f"card: {out}", markup=False)
 
 
 @app.command()

@@ -7,6 +7,7 @@ import safetensors.torch
 import torch
 
 from ecgquorum import Ensemble, build_member, load_ensemble, save_bundle, simulate, train_ensemble
+from ecgquorum.calibration import fitted_temperature
 from ecgquorum.ensemble.bundle import round_weights
 from ecgquorum.errors import BundleError
 from ecgquorum.recordings import InputSpec
@@ -139,18 +140,34 @@ def test_rounded_weights_are_stored_in_half_the_bytes_and_come_back_to_the_bit(t
     assert rounded.stat().st_size < 0.75 * whole.stat().st_size
     again = load_ensemble(tmp_path / "rounded")
     assert again.temperature == 1.5
+    assert (again.members[0].blocks[0].last.norm.running_var == np.float32(1e6 + 1 / 3)).all()
     for (name, one), other in zip(ensemble.state_dict().items(), again.state_dict().values(), strict=True):
         assert one.dtype == other.dtype and torch.equal(one, other), name
 
 
 def test_a_trained_bundle_says_how_far_rounding_moved_it(tiny_run):
     card = json.loads((tiny_run / "card.json").read_text())
-    assert card["precision"] == "half" and 0 <= card["rounding_moved"] <= 1e-3
-    assert card["temperature"] > 0
+    assert card["precision"] == "half" and 0 < card["rounding_moved"] <= 1e-3
+
+
+def test_the_temperature_is_fitted_on_the_tune_part(tiny_run, tiny_cohort, bundle):
+    ensemble = load_ensemble(tiny_run)
+    probs = ensemble.predict_part(tiny_cohort, "tune").probs
+    expected = fitted_temperature(probs, tiny_cohort.labels[tiny_cohort.part("tune")])
+    assert ensemble.temperature == pytest.approx(expected, rel=1e-3)
+    sealed(bundle, temperature=None)  # a bundle of an earlier version
+    assert load_ensemble(bundle).temperature == 1.0
 
 
 def test_weights_that_rounding_would_move_too_far_stay(tiny_recipe, tiny_cohort, tmp_path, monkeypatch):
-    monkeypatch.setattr("ecgquorum.training.run.ROUNDING", -1.0)
+    rounded = round_weights
+
+    def overflown(ensemble):
+        rounded(ensemble)
+        with torch.no_grad():
+            ensemble.members[0].head.weight.fill_(float("inf"))
+
+    monkeypatch.setattr("ecgquorum.training.run.round_weights", overflown)
     ensemble = train_ensemble(tiny_recipe, tiny_cohort, tmp_path / "run", device="cpu")
     assert ensemble.card["precision"] == "single" and "rounding_moved" not in ensemble.card
     assert not all(torch.equal(p.half().float(), p) for p in ensemble.parameters() if p.ndim > 1)

@@ -11,6 +11,7 @@ import torch
 from ecgquorum import export_onnx, load_ensemble
 from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble import Ensemble, Prediction
+from ecgquorum.ensemble.exporting import OUTPUTS
 from ecgquorum.errors import ExportError
 from ecgquorum.members import CompactMember, DilatedMember, rings
 from ecgquorum.recordings import InputSpec
@@ -29,6 +30,7 @@ def ensemble_of(kind, width, n_leads=1, scaling="microvolt"):
 )
 def test_the_graph_says_what_the_ensemble_says(kind, width, n_leads, scaling, tmp_path):
     ensemble = ensemble_of(kind, width, n_leads, scaling)
+    ensemble.temperature = 1.7
     path = export_onnx(ensemble, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(str(path))
     n_window = ensemble.spec.n_window
@@ -37,10 +39,11 @@ def test_the_graph_says_what_the_ensemble_says(kind, width, n_leads, scaling, tm
         signal[0, :, :100] = signal[0, :, 700:] = 0
         valid = torch.ones(n_records, 1, n_window, dtype=torch.bool)
         probs = ensemble.member_probs(Batch(signal, valid, torch.zeros(n_records)))
-        said = Prediction(("",) * n_records, ensemble.classes, probs, ensemble.information_range)
-        names = ["probabilities", "member_probabilities", "mutual_information", "uncertainty"]
+        said = Prediction(("",) * n_records, ensemble.classes, probs, ensemble.information_range, ensemble.temperature)
+        names = [*OUTPUTS]
         found = dict(zip(names, session.run(names, {"signal": signal.numpy()}), strict=True))
         np.testing.assert_allclose(found["probabilities"], said.probs, atol=1e-4)
+        np.testing.assert_allclose(found["calibrated_probabilities"], said.calibrated, atol=1e-4)
         np.testing.assert_allclose(found["member_probabilities"], said.member_probs, atol=1e-4)
         np.testing.assert_allclose(found["mutual_information"], said.mutual_information, atol=1e-4)
         np.testing.assert_allclose(found["uncertainty"], said.uncertainty, atol=1e-3)

@@ -28,7 +28,7 @@ def test_the_original_cpsc_struct_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ({"val": np.zeros((12, 100))}, "struct ECG"),
+        ({"other": np.zeros((12, 100))}, "struct ECG"),
         ({"ECG": {"data": np.zeros((3, 100))}}, "12 leads"),
         ({"ECG": {"data": np.zeros((12, 2, 2))}}, "12 x 2 x 2"),
         ({"ECG": {"other": 1}}, "no field data"),
@@ -136,7 +136,7 @@ def test_a_folder_or_a_strange_file_is_no_recording(tmp_path):
     with pytest.raises(RecordingError, match="read_all"):
         read(tmp_path)
     (tmp_path / "x.pdf").write_bytes(b"%PDF")
-    with pytest.raises(RecordingError, match="found neither"):
+    with pytest.raises(RecordingError, match="found none of them"):
         read(tmp_path / "x.pdf")
     (tmp_path / "x.zip").write_bytes(b"not a zip")
     with pytest.raises(RecordingError, match="zip archive"):

@@ -530,5 +530,6 @@ def test_hardened_training_is_known_by_its_strength(tiny_recipe):
 
     some = {identity(), identity(attacked=0.5, attack_epsilon=50.0), identity(attacked=0.5, attack_epsilon=60.0)}
     assert len(some) == 3
-    with pytest.raises(ValueError, match="attack_epsilon with it"):
-        identity(attacked=0.5)
+    for alone in ({"attacked": 0.5}, {"attack_epsilon": 50.0}):
+        with pytest.raises(ValueError, match="together or neither, found attacked = "):
+            identity(**alone)

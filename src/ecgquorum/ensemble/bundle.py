@@ -69,6 +69,10 @@ def save_bundle(ensemble: Ensemble, recipe: Recipe, path: str | Path, facts: Map
         "git_commit": _git_commit(),
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
+    return _written(path, weights, card)
+
+
+def _written(path: Path, weights: bytes, card: dict[str, Any]) -> Path:
     (path / CARD).unlink(missing_ok=True)
     write_atomically(path / WEIGHTS, weights)
     write_atomically(path / CARD, json.dumps(sealed(card, "card_sha256"), indent=1, ensure_ascii=False) + "\n")
@@ -123,16 +127,13 @@ def load_ensemble(path_or_name: str | Path, device: str | torch.device = "cpu") 
 
 
 def add_to_card(path: str | Path, out: str | Path, facts: Mapping[str, Any]) -> Path:
-    """Write the bundle of `path` to the folder `out` with further facts in its card, and nothing but the bundle."""
+    """Write the bundle of `path` to the new folder `out` with further facts in its card, and nothing but the bundle."""
     source, out = _located(path), Path(out)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise BundleError(f"{out}: expected a new folder, found something there")
     card = _read_card(source)
-    _read_weights(source, card)
-    content = (source / WEIGHTS).read_bytes()
-    card = {key: value for key, value in card.items() if key != "card_sha256"} | dict(facts)
-    (out / CARD).unlink(missing_ok=True)
-    write_atomically(out / WEIGHTS, content)
-    write_atomically(out / CARD, json.dumps(sealed(card, "card_sha256"), indent=1, ensure_ascii=False) + "\n")
-    return out
+    content = _checked_bytes(source, card)
+    return _written(out, content, {key: value for key, value in card.items() if key != "card_sha256"} | dict(facts))
 
 
 def bundled_names() -> list[str]:
@@ -170,7 +171,8 @@ def _read_card(path: Path) -> dict[str, Any]:
     return card
 
 
-def _read_weights(path: Path, card: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+def _checked_bytes(path: Path, card: Mapping[str, Any]) -> bytes:
+    """The weights as they are stored, if they are the card's."""
     try:
         content = (path / WEIGHTS).read_bytes()
     except OSError as error:
@@ -181,8 +183,12 @@ def _read_weights(path: Path, card: Mapping[str, Any]) -> dict[str, torch.Tensor
             f"{path}/{WEIGHTS}: expected SHA-256 {card['weights_sha256'][:12]}..., found {found[:12]}...; "
             "the file is damaged or belongs to another card"
         )
+    return content
+
+
+def _read_weights(path: Path, card: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     try:
-        return tensors_from_bytes(content)
+        return tensors_from_bytes(_checked_bytes(path, card))
     except SafetensorError as error:
         raise BundleError(f"{path}/{WEIGHTS}: expected safetensors, found: {error}") from error
 

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from ecgquorum.atomic import write_atomically
+from ecgquorum.calibration import LEAST
 from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble.ensemble import Ensemble
 from ecgquorum.ensemble.prediction import Prediction
 from ecgquorum.errors import ExportError
 from ecgquorum.randomness import torch_generator
 
-OUTPUTS = ("probabilities", "calibrated_probabilities", "member_probabilities", "mutual_information", "uncertainty")
+OUTPUTS = ("probabilities", "member_probabilities", "mutual_information", "uncertainty", "calibrated_probabilities")
 TOLERANCE = 1e-4
 _OPSET = 20
 
@@ -33,8 +34,8 @@ class _Graph(nn.Module):
         together = by_member.mean(dim=1)
         information = torch.relu(_entropy(together) - _entropy(by_member).mean(dim=1))
         low, high = self.ensemble.information_range
-        calibrated = (torch.log(together.clamp_min(1e-12)) / self.ensemble.temperature).softmax(dim=-1)
-        return together, calibrated, by_member, information, (information - low) / (high - low)
+        calibrated = (torch.log(together.clamp_min(LEAST)) / self.ensemble.temperature).softmax(dim=-1)
+        return together, by_member, information, (information - low) / (high - low), calibrated
 
 
 def _entropy(probs: Tensor) -> Tensor:
@@ -115,7 +116,7 @@ def _check(ensemble: Ensemble, session: object, path: Path) -> None:
     nothing = torch.zeros(len(signal), 1, signal.shape[2], dtype=torch.bool)
     probs = ensemble.cpu().member_probs(Batch(signal, nothing, torch.full((len(signal),), -1)))
     said = Prediction(("",) * len(signal), ensemble.classes, probs, ensemble.information_range, ensemble.temperature)
-    expected = (said.probs, said.calibrated, said.member_probs, said.mutual_information, said.uncertainty)
+    expected = (said.probs, said.member_probs, said.mutual_information, said.uncertainty, said.calibrated)
     for name, one, other in zip(OUTPUTS, found, expected, strict=True):
         difference = float(np.abs(one - other).max())
         if not difference <= TOLERANCE:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgquorum.ensemble.calibration import tempered
+from ecgquorum.calibration import tempered
 
 Array = NDArray[np.float64]
 

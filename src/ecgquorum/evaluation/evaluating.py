@@ -18,8 +18,9 @@ from ecgquorum.evaluation.mixing import assignments, mixed_accuracy, mixed_defer
 from ecgquorum.evaluation.scorecard import DataFacts, EnsembleFacts, Row, Scorecard, row_of
 from ecgquorum.evaluation.worst import worst_of_all
 from ecgquorum.members import Member
-from ecgquorum.recipe import EvaluationRecipe, Recipe, parse_recipe
+from ecgquorum.recipe import EvaluationRecipe, PartitionRecipe, Recipe, parse_recipe
 from ecgquorum.recipe.study import EPSILONS
+from ecgquorum.recipe.training import Bands
 from ecgquorum.training.store import extracted_features
 
 _UNITS = {"microvolt": "µV", "unit": "of the lead's peak"}
@@ -58,6 +59,8 @@ def evaluate(
             n_recordings=counts,
             unit=_UNITS[bench.ensembles[0].spec.scaling],
             data=cohort.data_hash,
+            rate_hz=cohort.rate_hz,
+            n_train=len(cohort.part("train")),
         ),
         ensembles=tuple(facts),
         conditions=tuple(bench.conditions),
@@ -108,13 +111,17 @@ def _facts(bench: Bench, e: int) -> EnsembleFacts:
 
 def _described(recipe: Recipe) -> str:
     """The network, and what was done to its training that a reader must know to compare it with others'."""
-    plain = f"{recipe.member.kind}, width {recipe.member.width:g}"
+    told = f"{recipe.member.kind}, width {recipe.member.width:g}"
     plan = recipe.training
-    if plan.attack_epsilon is None:
-        return plain
-    return (
-        f"{plain}, hardened ({plan.attacked:.0%} of each batch attacked by one step of up to {plan.attack_epsilon:g})"
-    )
+    if plan.attack_epsilon is not None:
+        told += f", hardened ({plan.attacked:.0%} of each batch attacked by one step of up to {plan.attack_epsilon:g})"
+    if "part" in recipe.parts and recipe.partition != PartitionRecipe():
+        told += f", in other bands than the paper's ({', '.join(map(_heard, recipe.partition.bands))})"
+    return told
+
+
+def _heard(bands: Bands) -> str:
+    return bands if isinstance(bands, str) else " and ".join(f"{low:g} to {high:g} Hz" for low, high in bands)
 
 
 def _rows(bench: Bench, e: int, facts: EnsembleFacts) -> Iterator[Row]:

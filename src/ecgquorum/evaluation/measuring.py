@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from ecgquorum.ensemble.calibration import tempered
+from ecgquorum.calibration import tempered
 from ecgquorum.evaluation import measures
 from ecgquorum.evaluation.measures import Array, Estimate, Flags, Labels, bootstrapped
 

@@ -90,6 +90,8 @@ class DataFacts:
     n_recordings: dict[str, int]
     unit: str
     data: str
+    rate_hz: float
+    n_train: int
 
     @property
     def n_records(self) -> int:
@@ -129,6 +131,8 @@ class Scorecard:
     def save(self, path: str | Path) -> Path:
         """Write NAME.json, and NAME.npz before it."""
         path = Path(path)
+        if not self.answers:
+            raise ScorecardError(f"{path}: expected a scorecard with its answers, found one of rows only")
         arrays: dict[str, NDArray[Any]] = {"ids": np.array(self.ids), "truth": self.truth}
         arrays |= {f"records/{c}": places for c, places in enumerate(self.records)}
         arrays |= {f"probs/{e}/{c}": said.member_probs.astype(np.float32) for (e, c), said in self.answers.items()}
@@ -276,8 +280,11 @@ def _document(path: Path) -> dict[str, Any]:
         ) from error
     except ValueError as error:
         raise ScorecardError(f"{path}: expected a scorecard as JSON, found: {error}") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT or "rows" not in document:
-        raise ScorecardError(f"{path}: expected a scorecard of format {FORMAT}, found something else")
+    if not isinstance(document, dict) or "rows" not in document:
+        raise ScorecardError(f"{path}: expected a scorecard, found something else")
+    if document.get("format") != FORMAT:
+        found = f"format {document.get('format')}"
+        raise ScorecardError(f"{path}: expected a scorecard of format {FORMAT}, found {found}; evaluate again")
     if not is_sealed(document, "sha256"):
         raise ScorecardError(f"{path}: expected a scorecard as it was written, found it changed or damaged")
     return document

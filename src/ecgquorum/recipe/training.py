@@ -97,7 +97,8 @@ class TrainingRecipe(RecipePart):
     @model_validator(mode="after")
     def _attack_has_a_strength(self) -> Self:
         if (self.attacked > 0) != (self.attack_epsilon is not None):
-            raise ValueError("training.attacked: expected attack_epsilon with it, and neither without the other")
+            found = f"attacked = {self.attacked:g} and attack_epsilon = {self.attack_epsilon}"
+            raise ValueError(f"training: expected attacked and attack_epsilon together or neither, found {found}")
         return self
 
 

@@ -1,12 +1,13 @@
-"""One numeric field of one struct out of a MATLAB level 5 file, read with every length checked against what is there.
+"""Matrices, and fields of structs, out of a MATLAB level 5 file, every length checked against what is there.
 
 A general reader follows whatever sizes and dimensions a file claims; a damaged file can make it allocate gigabytes or
-crash. This one knows just enough of the format for `ECG.data`.
+crash. This one knows just enough of the format for `ECG.data` and `val`.
 """
 
 import math
 import struct
 import zlib
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,27 @@ class MatError(Exception):
 
 def struct_field(content: bytes, variable: str, field: str) -> NDArray[np.float32]:
     """The matrix `variable.field` of a file's content."""
+    return _variable(content, variable).field(field).numbers()
+
+
+def matrix(content: bytes, variable: str) -> NDArray[np.float32]:
+    """The matrix `variable` of a file's content."""
+    return _variable(content, variable).numbers()
+
+
+def variables(content: bytes) -> list[str]:
+    """The names of a file's variables."""
+    return [found.name for found in _matrices(content)]
+
+
+def _variable(content: bytes, variable: str) -> "_Matrix":
+    for found in _matrices(content):
+        if found.name == variable:
+            return found
+    raise MatError(f"there is no variable {variable}")
+
+
+def _matrices(content: bytes) -> Iterator["_Matrix"]:
     if content[126:128] not in (b"IM", b"MI"):
         raise MatError("it is no MATLAB level 5 file")
     order = "<" if content[126:128] == b"IM" else ">"
@@ -32,10 +54,7 @@ def struct_field(content: bytes, variable: str, field: str) -> NDArray[np.float3
         if kind == _COMPRESSED:
             kind, body, _ = _element(_inflated(body), 0, order)
         if kind == _MATRIX:
-            matrix = _Matrix(body, order)
-            if matrix.name == variable:
-                return matrix.field(field).numbers()
-    raise MatError(f"there is no variable {variable}")
+            yield _Matrix(body, order)
 
 
 class _Matrix:

@@ -1,16 +1,33 @@
 """From a path that a user types to recordings."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path, PurePosixPath
 
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.cpsc_mat import read_cpsc_mat
 from ecgquorum.recordings.filetree import FileTree, Folder, ZipArchive, open_tree
+from ecgquorum.recordings.hints import NO_HINTS, Hints
+from ecgquorum.recordings.matlab import read_mat
 from ecgquorum.recordings.recording import Recording
 from ecgquorum.recordings.wfdb_files import read_wfdb
 
+Reader = Callable[[FileTree, str, Hints], Recording]
+READERS = {
+    ".edf": ("edf", "read_edf"),
+    ".dcm": ("dicom", "read_dicom"),
+    ".xml": ("xml_files", "read_xml"),
+    ".csv": ("tables", "read_table"),
+    ".tsv": ("tables", "read_table"),
+    ".npy": ("arrays", "read_npy"),
+    ".npz": ("arrays", "read_npz"),
+}
+"""Endings beyond WFDB's and MATLAB's, and who reads them; each is imported when it is first needed."""
+
+FORMATS = "WFDB (.hea with .dat or .mat), EDF, DICOM, MATLAB, CSV, TSV, NPY, NPZ, aECG, MUSE or SierraECG XML"
 _SIGNAL_SUFFIXES = (".dat", ".mat")
+_LABEL_FILES = ("labels.csv", "reference")
+_DICOM_BEGINS = 132
 
 
 @dataclass(frozen=True)
@@ -21,12 +38,14 @@ class Unreadable:
     reason: str
 
 
-def read(path: str | Path) -> Recording:
-    """Read one recording.
+def read(path: str | Path, hints: Hints = NO_HINTS) -> Recording:
+    """Read one recording, in any of the formats that `FORMATS` names.
 
-    `path` names a WFDB record by its header, by its signal file or without an ending (`A00001.hea`, `A00001.mat`,
-    `A00001`), a CPSC `.mat` file, or either of them inside a zip archive (`training2017.zip/training2017/A00001`;
-    the folders inside may be left out when the name is unique).
+    `path` names a file, a WFDB record also by its signal file or without an ending (`A00001.hea`, `A00001.mat`,
+    `A00001`), or one inside a zip archive (`training2017.zip/training2017/A00001`; the folders inside may be left out
+    when the name is unique).
+
+    hints: rate, leads and units of files that carry samples alone
     """
     path = Path(path)
     archive = _enclosing_archive(path)
@@ -35,13 +54,13 @@ def read(path: str | Path) -> Recording:
         inner = path.relative_to(archive).as_posix()
         if inner == ".":
             raise RecordingError(f"{path}: expected one recording, found an archive; add /NAME of a record in it")
-        return read_from(tree, _inside(tree, inner))
+        return read_from(tree, _inside(tree, inner), hints)
     if path.is_dir():
         raise RecordingError(f"{path}: expected one recording, found a folder; use ecgquorum.read_all for folders")
-    return read_from(Folder(path.parent), path.name)
+    return read_from(Folder(path.parent), path.name, hints)
 
 
-def read_all(paths: Iterable[str | Path]) -> Iterator[Recording | Unreadable]:
+def read_all(paths: Iterable[str | Path], hints: Hints = NO_HINTS) -> Iterator[Recording | Unreadable]:
     """Read every recording that `paths` name; folders and archives stand for all that is in them.
 
     A recording that cannot be read comes back as `Unreadable` in its place, and reading goes on.
@@ -53,41 +72,66 @@ def read_all(paths: Iterable[str | Path]) -> Iterator[Recording | Unreadable]:
                 tree = open_tree(path)
                 names = recording_names(tree)
                 if not names:
-                    raise RecordingError(f"{path}: expected recordings (.hea, .mat), found none")
+                    raise RecordingError(f"{path}: expected recordings ({FORMATS}), found none")
             else:
-                yield read(path)
+                yield read(path, hints)
                 continue
         except RecordingError as error:
             yield Unreadable(str(path), str(error))
             continue
         for name in names:
             try:
-                yield read_from(tree, name)
+                yield read_from(tree, name, hints)
             except RecordingError as error:
                 yield Unreadable(tree.where(name), str(error))
 
 
 def recording_names(tree: FileTree) -> list[str]:
-    """One file name for each recording in the tree: headers, and `.mat` files that have none."""
+    """One file name for each recording in the tree; tables of labels, and signal files of headers, are none."""
     names = tree.sizes
-    headers = [name for name in names if name.endswith(".hea")]
-    stems = {name.removesuffix(".hea") for name in headers}
-    return sorted([*headers, *(n for n in names if n.endswith(".mat") and n.removesuffix(".mat") not in stems)])
+    stems = {name.removesuffix(".hea") for name in names if name.endswith(".hea")}
+    return sorted(name for name in names if _is_recording(tree, name, stems))
 
 
-def read_from(tree: FileTree, name: str) -> Recording:
-    """Read the recording that file `name` of the tree belongs to; the name's ending may be left out."""
+def _is_recording(tree: FileTree, name: str, stems: set[str]) -> bool:
     path = PurePosixPath(name)
-    stem = name.removesuffix(path.suffix) if path.suffix in (".hea", *_SIGNAL_SUFFIXES) else name
+    suffix = path.suffix.lower()
+    if suffix == ".mat":
+        return name.removesuffix(path.suffix) not in stems
+    if suffix == "":
+        return _is_dicom(tree, name)
+    labels = suffix == ".csv" and path.name.lower().startswith(_LABEL_FILES)
+    return suffix == ".hea" or (suffix in READERS and not labels)
+
+
+def read_from(tree: FileTree, name: str, hints: Hints = NO_HINTS) -> Recording:
+    """Read the recording that file `name` of the tree belongs to; a WFDB record's ending may be left out."""
+    path = PurePosixPath(name)
+    suffix = path.suffix.lower()
+    stem = name.removesuffix(path.suffix) if suffix in (".hea", *_SIGNAL_SUFFIXES) else name
     if tree.size(f"{stem}.hea") is not None:
         return read_wfdb(tree, stem)
-    if tree.size(f"{stem}.mat") is not None:
-        return read_cpsc_mat(tree, f"{stem}.mat")
-    if tree.size(name) is None:
+    found = tree.size(name)
+    if suffix in READERS and found is not None:
+        return _read_by(suffix, tree, name, hints)
+    for named in (name, f"{stem}.mat"):
+        if named.lower().endswith(".mat") and tree.size(named) is not None:
+            return read_mat(tree, named, hints)
+    if found is None:
         raise RecordingError(f"{tree.where(name)}: expected a recording, found no such file")
-    raise RecordingError(
-        f"{tree.where(name)}: expected a WFDB record (.hea with .dat or .mat) or a CPSC .mat file, found neither"
-    )
+    if _is_dicom(tree, name):
+        return _read_by(".dcm", tree, name, hints)
+    raise RecordingError(f"{tree.where(name)}: expected {FORMATS}, found none of them")
+
+
+def _read_by(suffix: str, tree: FileTree, name: str, hints: Hints) -> Recording:
+    module, function = READERS[suffix]
+    reader: Reader = getattr(import_module(f"ecgquorum.recordings.{module}"), function)
+    return reader(tree, name, hints)
+
+
+def _is_dicom(tree: FileTree, name: str) -> bool:
+    return tree.first(name, _DICOM_BEGINS)[128:] == b"DICM"
 
 
 def _enclosing_archive(path: Path) -> Path | None:
@@ -100,11 +144,12 @@ def _enclosing_archive(path: Path) -> Path | None:
 
 def _inside(tree: FileTree, name: str) -> str:
     """The full name of what the user calls `name` inside an archive."""
-    stems = {n.rsplit(".", 1)[0] for n in recording_names(tree)}
+    names = recording_names(tree)
     wanted = name.rsplit(".", 1)[0] if name.endswith((".hea", *_SIGNAL_SUFFIXES)) else name
-    if wanted in stems:
-        return wanted
-    matches = sorted(stem for stem in stems if PurePosixPath(stem).name == wanted)
+    for candidate in names:
+        if wanted in (candidate, candidate.rsplit(".", 1)[0]):
+            return candidate
+    matches = [n for n in names if wanted in (PurePosixPath(n).name, PurePosixPath(n).stem)]
     if len(matches) == 1:
         return matches[0]
     found = f"{len(matches)} of that name: {', '.join(matches[:3])}" if matches else "none of that name"

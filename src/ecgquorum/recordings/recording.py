@@ -1,6 +1,7 @@
 """One ECG recording in memory."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ class Recording:
     source: str = ""
 
     def __post_init__(self) -> None:
-        signal = np.ascontiguousarray(self.signal, dtype=np.float32)
+        signal = np.ascontiguousarray(as_samples(self.signal))
         if signal.ndim == 1:
             signal = signal[None]
         object.__setattr__(self, "signal", signal)
@@ -57,3 +58,15 @@ class Recording:
     def seconds(self) -> float:
         """Length in seconds."""
         return self.n_samples / self.rate_hz
+
+
+def as_samples(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Numbers of any kind as samples; what float32 cannot hold becomes infinite: a missing sample."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(values, dtype=np.float32)
+
+
+def one_line(error: Exception) -> str:
+    """What a parser tripped over, for a message."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.filetree import FileTree
 from ecgquorum.recordings.leads import UNNAMED_LEAD
-from ecgquorum.recordings.recording import FASTEST_RATE_HZ, SLOWEST_RATE_HZ, Recording
+from ecgquorum.recordings.recording import FASTEST_RATE_HZ, SLOWEST_RATE_HZ, Recording, one_line
+from ecgquorum.recordings.units import millivolts_in
 
 _BITS_PER_SAMPLE = {
     "80": 8,
@@ -29,7 +30,6 @@ _BITS_PER_SAMPLE = {
     "310": 32 / 3,
     "311": 32 / 3,
 }
-_MILLIVOLT = {"mv": 1.0, "v": 1e3, "uv": 1e-3, "nv": 1e-6}
 _HEADER_BYTES = 1 << 20
 _DECODED_BYTES = 2 << 30
 _LONGEST_SKEW_S = 10.0
@@ -52,7 +52,7 @@ def read_wfdb(tree: FileTree, stem: str) -> Recording:
         raise RecordingError(f"{where}: expected a header of at most {_HEADER_BYTES} bytes, found {size}")
     header = _parsed_header(where, tree.first(name, size))
     limits = _checked(tree, stem, header)
-    voltages = [i for i, unit in enumerate(header.units) if unit.lower() in _MILLIVOLT]
+    voltages = [i for i, unit in enumerate(header.units) if millivolts_in(unit) is not None]
     if not voltages:
         raise RecordingError(
             f"{where}: expected at least one signal in volts, millivolts or microvolts, "
@@ -68,7 +68,7 @@ def read_wfdb(tree: FileTree, stem: str) -> Recording:
         with tree.on_disk({name: size, **limits}) as folder:
             path = str(folder / PurePosixPath(stem).name)
             signal = _parsed(where, lambda: wfdb.rdrecord(path, channels=voltages, return_res=32)).p_signal.T
-    factors = np.array([_MILLIVOLT[header.units[i].lower()] for i in voltages], dtype=np.float32)
+    factors = np.array([millivolts_in(header.units[i]) for i in voltages], dtype=np.float32)
     if not (factors == 1).all():
         signal = signal * factors[:, None]
     return Recording(
@@ -120,12 +120,7 @@ def _parsed(where: str, parse: Any) -> Any:
     try:
         return parse()
     except Exception as error:
-        raise RecordingError(f"{where}: expected a readable WFDB record, found: {_one_line(error)}") from error
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
+        raise RecordingError(f"{where}: expected a readable WFDB record, found: {one_line(error)}") from error
 
 
 def _checked(tree: FileTree, stem: str, header: Any) -> dict[str, int]:

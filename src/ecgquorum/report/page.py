@@ -13,6 +13,7 @@ from ecgquorum.errors import ScorecardError
 from ecgquorum.evaluation.merging import merged
 from ecgquorum.evaluation.scorecard import Scorecard, rows_csv
 from ecgquorum.report.figures import drawn_figures
+from ecgquorum.report.notes import notes_of
 from ecgquorum.report.published import published_data
 from ecgquorum.report.rendering import as_csv, as_latex, as_markdown
 from ecgquorum.report.signs import signs_of_masking
@@ -31,6 +32,10 @@ def write_report(cards: Scorecard | Sequence[Scorecard], out: str | Path) -> Pat
     cards = [cards] if isinstance(cards, Scorecard) else list(cards)
     if not cards:
         raise ScorecardError("expected a scorecard to report, found none")
+    if not all(card.answers for card in cards):
+        raise ScorecardError(
+            "expected scorecards with their answers, found one of rows only; give --out NAME.md instead"
+        )
     for folder, endings in (("figures", ("png", "svg")), ("tables", ("csv", "md", "tex"))):
         for ending in endings:  # an earlier report's must not stand beside this one's page
             for earlier in (out / folder).glob(f"*.{ending}"):
@@ -54,6 +59,7 @@ def write_report(cards: Scorecard | Sequence[Scorecard], out: str | Path) -> Pat
                 "tables": by_name,
                 "figures": figures,
                 "paper": published_data(card.data.classes),
+                "notes": notes_of(card),
                 "signs": {one.name: signs_of_masking(card, one.name) for one in card.ensembles},
             }
         )

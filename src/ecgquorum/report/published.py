@@ -1,6 +1,7 @@
 """What Wiedeman & Wang report, to be printed beside what was measured here."""
 
 import json
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -13,6 +14,18 @@ _DATA_OF_CLASSES = {
     tuple(cpsc2018.CLASS_NAMES): "cpsc2018",
 }
 _TARGET = "member 0"
+
+
+@dataclass(frozen=True)
+class PaperData:
+    """The recordings that the paper's figures are of."""
+
+    n_train: int
+    n_test: int
+    rate_hz: float
+
+
+PAPER_DATA = {"physionet2017": PaperData(7675, 853, 300.0), "cpsc2018": PaperData(5751, 639, 500.0)}
 
 
 @cache

@@ -238,13 +238,13 @@ def _heading(condition: Condition) -> str:
 def _cell(row: Row | None, compared: Scorecard | None) -> Cell:
     if row is None:
         return Cell(None, None, "not measured")
-    paper = _papers(row, compared) if compared else None
+    paper = papers_figure(row, compared) if compared else None
     found = row.estimate
     ours = Estimate(100 * found.value, 100 * found.low, 100 * found.high) if found else None
     return Cell(ours, None if paper is None else 100 * paper, row.reason)
 
 
-def _papers(row: Row, card: Scorecard) -> float | None:
+def papers_figure(row: Row, card: Scorecard) -> float | None:
     """The paper's figure, if this is the paper's attack: its kind, with none of its options changed."""
     if row.attack == NATURAL:
         kind = NATURAL

@@ -10,6 +10,7 @@ RUN/card.json             what they are: together the bundle that `load_ensemble
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,13 @@ import numpy as np
 import torch
 
 from ecgquorum.atomic import write_atomically
+from ecgquorum.calibration import fitted_temperature
 from ecgquorum.cohorts import PARTS, Cohort
 from ecgquorum.ensemble import Ensemble, load_ensemble, save_bundle
 from ecgquorum.ensemble.bundle import CARD, round_weights
-from ecgquorum.ensemble.calibration import fitted_temperature
 from ecgquorum.ensemble.diversity import diversity_report
 from ecgquorum.ensemble.prediction import information_range
-from ecgquorum.errors import TrainingError
+from ecgquorum.errors import FittingError, TrainingError
 from ecgquorum.members import Member, build_member
 from ecgquorum.recipe import Recipe
 from ecgquorum.recordings import InputSpec
@@ -216,7 +217,10 @@ def _rounded(ensemble: Ensemble, cohort: Cohort) -> dict[str, Any]:
     before = ensemble.predict_part(cohort, "tune").member_probs
     weights = copied_weights(ensemble.members)
     round_weights(ensemble)
-    moved = float(np.abs(ensemble.predict_part(cohort, "tune").member_probs - before).max())
+    try:
+        moved = float(np.abs(ensemble.predict_part(cohort, "tune").member_probs - before).max())
+    except FittingError:  # a weight that half precision cannot hold
+        moved = math.inf
     if moved <= ROUNDING:
         return {"precision": "half", "rounding_moved": moved}
     ensemble.members.load_state_dict(weights)

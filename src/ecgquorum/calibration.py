@@ -6,13 +6,16 @@ from scipy.optimize import minimize_scalar
 
 Array = NDArray[np.float64]
 
-COLDEST, HOTTEST = 0.05, 20.0
-_LEAST = 1e-12
+COLDEST, HOTTEST = 0.25, 4.0
+"""Beyond these a temperature says more of the few recordings it is fitted on than of the model."""
+
+LEAST = 1e-12
+"""No probability is taken to be smaller."""
 
 
 def tempered(probs: Array, temperature: float) -> Array:
     """p_c^(1/T) / sum_c p_c^(1/T) over the last axis: flatter for T > 1, sharper below, the same order always."""
-    logs = np.log(np.maximum(probs, _LEAST)) / temperature
+    logs = np.log(np.maximum(probs, LEAST)) / temperature
     powers = np.exp(logs - logs.max(axis=-1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
 
@@ -27,7 +30,7 @@ def fitted_temperature(probs: Array, truth: NDArray[np.int64]) -> float:
 
     def surprise(log_temperature: float) -> float:
         chosen = tempered(probs, float(np.exp(log_temperature)))[np.arange(len(truth)), truth]
-        return float(-np.log(np.maximum(chosen, _LEAST)).mean())
+        return float(-np.log(np.maximum(chosen, LEAST)).mean())
 
     found = minimize_scalar(surprise, bounds=(np.log(COLDEST), np.log(HOTTEST)), method="bounded")
     return float(np.exp(found.x))

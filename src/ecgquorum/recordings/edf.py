@@ -1,0 +1,94 @@
+"""EDF and EDF+ files, read by the `edfio` package after their header was checked against the file's size."""
+
+import warnings
+from pathlib import PurePosixPath
+from typing import Any
+
+import edfio
+import numpy as np
+
+from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.filetree import FileTree
+from ecgquorum.recordings.hints import Hints
+from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, normalised_lead
+from ecgquorum.recordings.recording import Recording, as_samples, one_line
+from ecgquorum.recordings.units import millivolts_in
+
+_FILE_BYTES = 256 << 20
+_FIXED, _PER_SIGNAL = 256, 256
+_MOST_SIGNALS = 512
+
+
+def read_edf(tree: FileTree, name: str, hints: Hints) -> Recording:
+    """Read the ECG leads of the file `name`: signals in volts whose labels say ECG or name a standard lead."""
+    where = tree.where(name)
+    content = tree.read(name, _FILE_BYTES)
+    _check(where, content)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            file = edfio.read_edf(content, lazy_load_data=False)
+            signals = _leads(where, list(file.signals), hints)
+            rates = sorted({float(signal.sampling_frequency) for signal in signals})
+            samples = [np.asarray(signal.data, dtype=np.float64) for signal in signals]
+    except RecordingError:
+        raise
+    except Exception as error:
+        raise RecordingError(f"{where}: expected an EDF file, found: {one_line(error)}") from error
+    if len(rates) != 1:
+        raise RecordingError(
+            f"{where}: expected all ECG leads at one rate, found {', '.join(f'{r:g}' for r in rates)} Hz"
+        )
+    factors = [hints.millivolts(where, _unit(signal)) for signal in signals]
+    return Recording(
+        PurePosixPath(name).stem,
+        as_samples(np.stack([values * factor for values, factor in zip(samples, factors, strict=True)])),
+        rates[0],
+        hints.leads or tuple(_lead(signal.label) for signal in signals),
+        source=where,
+    )
+
+
+def _check(where: str, content: bytes) -> None:
+    """Refuse a header that the file's size does not bear out, before it is believed."""
+    try:
+        header_bytes, n_records = int(content[184:192]), int(content[236:244])
+        n_signals = int(content[252:256])
+    except ValueError as error:
+        raise RecordingError(f"{where}: expected the header of an EDF file, found none") from error
+    if not 1 <= n_signals <= _MOST_SIGNALS or header_bytes != _FIXED + _PER_SIGNAL * n_signals:
+        raise RecordingError(f"{where}: expected an EDF header of 1 to {_MOST_SIGNALS} signals, found it damaged")
+    if content[192:197] == b"EDF+D":
+        raise RecordingError(f"{where}: expected one stretch without a break, found a discontinuous EDF+ file")
+    lengths = content[_FIXED + 216 * n_signals : _FIXED + 224 * n_signals]
+    try:
+        per_record = [int(lengths[8 * i : 8 * i + 8]) for i in range(n_signals)]
+    except ValueError as error:
+        raise RecordingError(f"{where}: expected samples in each data record, found the header damaged") from error
+    expected = header_bytes + 2 * n_records * sum(per_record)
+    if n_records < 1 or min(per_record) < 1 or len(content) < expected:
+        raise RecordingError(
+            f"{where}: expected {expected} bytes as its header says, found {len(content)}; it is cut short"
+        )
+
+
+def _leads(where: str, signals: list[Any], hints: Hints) -> list[Any]:
+    voltages = [s for s in signals if millivolts_in(_unit(s) or hints.units or "") is not None]
+    named = [s for s in voltages if _lead(s.label) in (*STANDARD_LEADS, UNNAMED_LEAD)]
+    chosen = named or (voltages if len(voltages) == 1 or hints.leads else [])
+    if not chosen:
+        labels = ", ".join(repr(signal.label) for signal in signals[:12])
+        raise RecordingError(f"{where}: expected signals that are ECG leads in volts, found {labels}")
+    return chosen
+
+
+def _unit(signal: Any) -> str | None:
+    return signal.physical_dimension.strip() or None
+
+
+def _lead(label: str) -> str:
+    """`EKG`, `ECG I`, `ECG1` and the like in their standard spelling."""
+    folded = label.strip().replace("EKG", "ECG").replace("ekg", "ECG")
+    return normalised_lead(
+        folded.rstrip("0123456789") if folded.rstrip("0123456789").upper() == UNNAMED_LEAD else folded
+    )

@@ -1,0 +1,51 @@
+"""ECGs in XML: HL7 aECG, GE MUSE and Philips SierraECG; entities and external references are refused."""
+
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from xml.etree.ElementTree import Element
+
+import numpy as np
+from defusedxml.ElementTree import fromstring
+
+from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.aecg import from_aecg
+from ecgquorum.recordings.filetree import FileTree
+from ecgquorum.recordings.hints import Hints
+from ecgquorum.recordings.muse import from_muse
+from ecgquorum.recordings.recording import Recording, as_samples, one_line
+from ecgquorum.recordings.sierra import from_sierra
+from ecgquorum.recordings.traces import Traces, local_name
+
+_FILE_BYTES = 64 << 20
+_KINDS: dict[str, Callable[[Element], Traces]] = {
+    "AnnotatedECG": from_aecg,
+    "RestingECG": from_muse,
+    "restingecgdata": from_sierra,
+}
+
+
+def read_xml(tree: FileTree, name: str, hints: Hints) -> Recording:
+    """Read the file `name`, of whichever of the three kinds it is."""
+    where = tree.where(name)
+    content = tree.read(name, _FILE_BYTES)
+    try:
+        root = fromstring(content)
+        kind = _KINDS.get(local_name(root))
+        if kind is None:
+            found = f"found <{local_name(root)[:80]}>"
+            raise RecordingError(f"{where}: expected an ECG in XML (HL7 aECG, GE MUSE, Philips SierraECG), {found}")
+        traces = kind(root)
+    except RecordingError:
+        raise
+    except Exception as error:
+        raise RecordingError(f"{where}: expected an ECG in XML, found: {one_line(error)}") from error
+    longest = max(map(len, traces.millivolts))
+    if longest == 0:
+        raise RecordingError(f"{where}: expected samples, found none")
+    signal = np.full((len(traces.leads), longest), np.nan)
+    for row, values in zip(signal, traces.millivolts, strict=True):
+        row[: len(values)] = values
+    leads = hints.leads or tuple(traces.leads)
+    return Recording(
+        PurePosixPath(name).stem, as_samples(signal), traces.rate_hz, leads, patient=traces.patient, source=where
+    )
