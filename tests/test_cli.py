@@ -242,3 +242,33 @@ def test_a_real_record_straight_from_the_archive(ecgquorum, real_data, tiny_run)
     assert len(row["member_probabilities"]) == 2
     for key in ("mutual_information", "uncertainty"):
         assert row[key] == pytest.approx(expected[key], abs=1e-6)
+
+
+def test_packing_and_cards(ecgquorum, tiny_study, tmp_path):
+    run, scorecard = tiny_study / "runs" / "dec+part", tiny_study / "scorecard.json"
+    said = ecgquorum("pack", run, scorecard, "--out", tmp_path / "mine").stdout
+    assert re.search(r"mine, 0\.\d MB", said)
+    text = ecgquorum("card", tmp_path / "mine").stdout
+    assert "## Results" in text
+    assert "card.md" in ecgquorum("card", tmp_path / "mine", "--out", tmp_path / "card.md").stdout
+    assert (tmp_path / "card.md").read_text() == text
+    assert "expected a new folder" in ecgquorum("pack", run, scorecard, "--out", tmp_path / "mine", code=1).stderr
+    assert "found a folder" in ecgquorum("card", run, "--out", tmp_path, code=1).stderr
+
+
+def test_a_report_as_one_markdown_page(ecgquorum, tiny_study, tmp_path):
+    said = ecgquorum("report", tiny_study / "scorecard.json", "--out", tmp_path / "r.md").stdout
+    assert str(tmp_path / "r.md") in said
+    assert (tmp_path / "r.md").read_text().startswith("# Results\n")
+
+
+def test_converting(ecgquorum, record, tmp_path):
+    for target in ("a.edf", "b.csv", "c.npz", "d.hea"):
+        said = ecgquorum("convert", record, tmp_path / target).stdout
+        assert f"{target}: ECG, " in said
+        np.testing.assert_allclose(read(tmp_path / target).signal, read(record).signal, atol=2e-3)
+    np.save(tmp_path / "x.npy", read(record).signal * 1000)
+    assert "give it with --rate" in ecgquorum("convert", tmp_path / "x.npy", tmp_path / "y.npz", code=1).stderr
+    ecgquorum("convert", tmp_path / "x.npy", tmp_path / "y.npz", "--rate", 300, "--units", "uV", "--leads", "II")
+    assert read(tmp_path / "y.npz").leads == ("II",)
+    assert "ends in .hea, .edf, .csv, .npz" in ecgquorum("convert", record, tmp_path / "x.pdf", code=1).stderr

@@ -21,11 +21,10 @@ def blocks(page, language):
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
 
 
-def test_the_readme_session_runs(tiny_run, capsys):
+def test_the_readme_session_runs(capsys):
     (session,) = blocks(REPOSITORY / "README.md", "python")
     assert len([line for line in session.splitlines() if line.strip()]) <= 8
-    assert "runs/demo/runs/dec+part" in session
-    exec(session.replace("runs/demo/runs/dec+part", str(tiny_run)), {})  # noqa: S102
+    exec(session, {})  # noqa: S102 (with the ensemble that ships)
     assert capsys.readouterr().out.count("[") >= 4
 
 

@@ -5,7 +5,7 @@ import shlex
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from ecgquorum.console import counting, err, print_answer, print_cohort, print_r
 from ecgquorum.console import out as stdout
 from ecgquorum.errors import BundleError, EcgQuorumError, RecipeError, ScorecardError
 from ecgquorum.recipe import EvaluationRecipe, load_recipe, load_study, recipe_names
+
+if TYPE_CHECKING:
+    from ecgquorum.recordings import Hints
 
 app = typer.Typer(
     help="Small ensembles of ECG classifiers whose disagreement tells when not to trust them. Research use only.",
@@ -22,6 +25,12 @@ app = typer.Typer(
 )
 cohort_app = typer.Typer(help="Labelled recordings: build, inspect and fetch cohorts.", no_args_is_help=True)
 app.add_typer(cohort_app, name="cohort")
+
+Rate = Annotated[float | None, typer.Option(min=1, help="Sampling rate in Hz, for files that do not say it.")]
+Leads = Annotated[
+    str | None, typer.Option(help="Names of the leads in order, for files that do not say them: I,II,V1.")
+]
+Units = Annotated[str | None, typer.Option(help="mV, uV or V, for files that do not say it.")]
 
 INTERRUPTED = 130
 DEFAULT_MODEL = "physionet2017-compact"
@@ -148,6 +157,12 @@ def train(
     stdout.print(f"bundle: {out}")
 
 
+def _hints(rate: float | None, leads: str | None, units: str | None) -> "Hints":
+    from ecgquorum.recordings import Hints
+
+    return Hints(rate, _listed(leads) if leads else None, units)
+
+
 def _listed(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -252,6 +267,9 @@ def predict(
         typer.Option(help="A bundle's folder (what `train` wrote), or one that ships: for 12 leads cpsc2018-compact."),
     ] = DEFAULT_MODEL,
     lead: Annotated[str | None, typer.Option(help="Which lead to take, for a model of one lead.")] = None,
+    rate: Rate = None,
+    leads: Leads = None,
+    units: Units = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array, one object a recording.")] = False,
 ) -> None:
     """Classify recordings: class, probabilities, every member's own, and how uncertain the ensemble is.
@@ -263,7 +281,7 @@ def predict(
     ensemble = load_ensemble(model)
     names: dict[str, str] = ensemble.card.get("class_names", {})
     failed = shown = 0
-    for answer in classify_files(ensemble, files, lead):
+    for answer in classify_files(ensemble, files, lead, _hints(rate, leads, units)):
         if isinstance(answer, Unreadable):
             failed += 1
             err.print(f"error: {answer.reason}", style="red", markup=False)
@@ -277,6 +295,27 @@ def predict(
         print("]" if shown else "[]")
     if failed:
         raise typer.Exit(1)
+
+
+@app.command()
+def convert(
+    source: Annotated[
+        str, typer.Argument(help="A recording, as for `predict`; ARCHIVE.zip/NAME is one in an archive.")
+    ],
+    target: Annotated[Path, typer.Argument(help="The file to write: .hea (WFDB), .edf, .csv or .npz.")],
+    rate: Rate = None,
+    leads: Leads = None,
+    units: Units = None,
+) -> None:
+    """Write a recording in another format, in millivolts, its leads by their standard names."""
+    from ecgquorum import read
+    from ecgquorum.recordings import write
+
+    recording = read(source, _hints(rate, leads, units))
+    write(recording, target)
+    stdout.print(
+        f"{target}: {', '.join(recording.leads)}, {recording.seconds:.1f} s at {recording.rate_hz:g} Hz", markup=False
+    )
 
 
 @app.command()

@@ -8,21 +8,25 @@ from ecgquorum.ensemble.ensemble import Ensemble
 from ecgquorum.errors import FittingError
 from ecgquorum.recordings import Recording, Unreadable, read_all
 from ecgquorum.recordings.fitting import Signal
+from ecgquorum.recordings.hints import NO_HINTS, Hints
 
 _AT_ONCE = 32
 
 
 def classify_files(
-    ensemble: Ensemble, paths: Iterable[str | Path], lead: str | None = None
+    ensemble: Ensemble, paths: Iterable[str | Path], lead: str | None = None, hints: Hints = NO_HINTS
 ) -> Iterator[dict[str, Any] | Unreadable]:
     """Classify every recording that `paths` name: files, folders, archives.
 
     Yields one plain dictionary a recording, as `Prediction.rows` gives it, with its source and a notice where only a
     part of it was used. One that cannot be read or fitted comes as `Unreadable`, and the rest goes on.
+
+    lead:  for a model of one lead, which of a recording's leads to take
+    hints: rate, leads and units of files that carry samples alone
     """
     pending: list[tuple[Recording, Signal] | Unreadable] = []
     readable = 0
-    for recording in read_all(paths):
+    for recording in read_all(paths, hints):
         if isinstance(recording, Unreadable):
             pending.append(recording)
         else:
