@@ -64,10 +64,26 @@ def test_files_are_classified_one_by_one_and_bad_ones_named(tiny_ensemble, write
     write_record("e", folder=folder, signal=np.sin(np.arange(3000) / 20)[None] * 1e20)
     answers = list(classify_files(tiny_ensemble, [folder]))
     by_name = {a.source[-5] if isinstance(a, Unreadable) else a["id"]: a for a in answers}
-    assert by_name["a"]["notice"] == "only the first 6 s of 10.0 s were used"
-    assert "first 6 s of 30.0 s" in by_name["c"]["notice"]
+    assert by_name["a"]["notice"] == "the mean of 2 windows of 6 s"
+    assert by_name["c"]["notice"] == "the mean of 5 windows of 6 s"
     assert "choose one with --lead" in by_name["b"].reason
     assert "d.hea" in by_name["d"].reason
     assert by_name["a"]["source"].endswith("a.hea")
     assert "look at its gain and units" in by_name["e"].reason  # and the others are answered all the same
     assert list(by_name) == ["a", "b", "c", "d", "e"]
+
+
+def test_a_long_recording_gets_the_mean_of_its_windows(tiny_ensemble):
+    n_window = tiny_ensemble.spec.n_window
+    signal = np.random.default_rng(0).normal(size=(1, 3 * n_window)).astype(np.float32)
+    parts = [signal[:, i * n_window : (i + 1) * n_window] for i in range(3)]
+
+    def probs(signal):
+        return tiny_ensemble.predict(Recording("r", signal, 300.0, ("ECG",))).member_probs
+
+    np.testing.assert_allclose(probs(signal), np.mean([probs(part) for part in parts], axis=0), atol=1e-6)
+    many = [Recording(f"r{i}", signal[:, : 400 * (i + 1)], 300.0, ("ECG",)) for i in range(13)]
+    together = tiny_ensemble.predict(many)
+    for row, one in zip(together.member_probs, many, strict=True):
+        np.testing.assert_allclose(row, tiny_ensemble.predict(one).member_probs[0], atol=1e-6)
+    assert together.ids == tuple(f"r{i}" for i in range(13))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from ecgquorum import Recording
 from ecgquorum.errors import FittingError
 from ecgquorum.recordings import STANDARD_LEADS, InputSpec
-from ecgquorum.recordings.fitting import resampled, windowed
+from ecgquorum.recordings.fitting import covering_windows, resampled, selected_leads, windowed
 
 
 def recording(signal, rate_hz=300.0, leads=("ECG",)):
@@ -76,3 +76,25 @@ def test_a_window_pads_on_both_sides_or_cuts_the_end(n_samples, n_window):
     assert not padded[:, outside].any()
     if n_samples < n_window:
         assert place.start == (n_window - n_samples) // 2
+
+
+@given(n_samples=st.integers(1, 400), n_window=st.integers(1, 60))
+def test_windows_cover_every_sample_and_are_as_few_as_can_be(n_samples, n_window):
+    signal = np.arange(n_samples, dtype=np.float32)[None]
+    found = covering_windows(signal, n_window)
+    assert set(np.concatenate(found, axis=1)[0]) == set(range(n_samples))
+    assert len(found) == -(-n_samples // n_window)
+    assert all(window.shape[1] == min(n_samples, n_window) for window in found)
+
+
+@pytest.mark.parametrize("there", [("I", "II"), ("I", "III"), ("III", "II"), ("V1", "II", "I")])
+def test_limb_leads_are_derived_from_any_two(there):
+    one, two, three = np.random.default_rng(0).normal(size=(3, 50)).astype(np.float32)
+    measured = {"I": one, "II": two, "III": two - one, "V1": three}
+    signal = np.stack([measured[name] for name in there])
+    limbs = STANDARD_LEADS[:6]
+    found = selected_leads(recording(signal, leads=there), limbs)
+    expected = [one, two, two - one, -(one + two) / 2, one - two / 2, two - one / 2]
+    np.testing.assert_allclose(found.signal, expected, atol=1e-5)
+    with pytest.raises(FittingError, match="expected lead V2, V3, V4, V5, V6, found only"):
+        selected_leads(recording(signal, leads=there), (*limbs, "V2", "V3", "V4", "V5", "V6"))

@@ -7,7 +7,7 @@ from typing import Any
 from ecgquorum.ensemble.ensemble import Ensemble
 from ecgquorum.errors import FittingError
 from ecgquorum.recordings import Recording, Unreadable, read_all
-from ecgquorum.recordings.fitting import Signal
+from ecgquorum.recordings.fitting import Signal, covering_windows
 from ecgquorum.recordings.hints import NO_HINTS, Hints
 
 _AT_ONCE = 32
@@ -52,7 +52,7 @@ def _answered(
         if isinstance(entry, Unreadable):
             yield entry
             continue
-        recording, window_s = entry[0], ensemble.spec.window_s
-        cut = recording.seconds > window_s + 1 / recording.rate_hz
-        notice = f"only the first {window_s:g} s of {recording.seconds:.1f} s were used" if cut else None
+        (recording, signal), window_s = entry, ensemble.spec.window_s
+        n_windows = len(covering_windows(signal, ensemble.spec.n_window))
+        notice = f"the mean of {n_windows} windows of {window_s:g} s" if n_windows > 1 else None
         yield next(rows) | {"source": recording.source, "notice": notice}

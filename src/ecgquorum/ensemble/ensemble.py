@@ -1,7 +1,7 @@
 """Several members that answer together."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ecgquorum.ensemble.prediction import Prediction
 from ecgquorum.errors import FittingError
 from ecgquorum.members import Member
 from ecgquorum.recordings import InputSpec, Recording
-from ecgquorum.recordings.fitting import Signal
+from ecgquorum.recordings.fitting import Signal, covering_windows
 
 _BATCH = 32
 
@@ -56,24 +56,14 @@ class Ensemble(nn.Module):
     def predict(self, recordings: Recording | Iterable[Recording], lead: str | None = None) -> Prediction:
         """Classify recordings of any rate, length, unit or lead order; one that cannot be fitted is refused.
 
+        A recording that is longer than the window is classified in several, and gets the mean of their probabilities.
+
         lead: for a model of one lead, which of a recording's leads to take
         """
         if isinstance(recordings, Recording):
             recordings = [recordings]
-        ids: list[str] = []
-
-        def batches() -> Iterator[Batch]:
-            waiting: list[Signal] = []
-            for recording in recordings:
-                ids.append(recording.id)
-                waiting.append(self.spec.fit(recording, lead))
-                if len(waiting) == _BATCH:
-                    yield batch_of(waiting, self.spec.n_window)
-                    waiting.clear()
-            if waiting:
-                yield batch_of(waiting, self.spec.n_window)
-
-        return self._predicted(ids, batches())
+        fitted = ((recording.id, self.spec.fit(recording, lead)) for recording in recordings)
+        return self._predicted_in_windows(fitted)
 
     def predict_part(self, cohort: Cohort, part: Part) -> Prediction:
         """Classify every recording of a part of a cohort; those of like length together, since padding costs time."""
@@ -81,24 +71,49 @@ class Ensemble(nn.Module):
         order = cohort.by_length(indices)
         starts = range(0, len(indices), _BATCH)
         batches = (cohort.batch(indices[order[start : start + _BATCH]], self.spec) for start in starts)
-        sorted_probs = self._predicted([cohort.rows[i].id for i in indices[order]], batches).member_probs
+        sorted_probs = self._probs(batches, lambda place: cohort.rows[indices[order][place]].id)
         probs = np.empty_like(sorted_probs)
         probs[order] = sorted_probs
         return self._prediction([cohort.rows[i].id for i in indices], probs)
 
     def predict_fitted(self, ids: Sequence[str], signals: Sequence[Signal]) -> Prediction:
         """Classify signals that `self.spec.fit` has already fitted."""
-        return self._predicted(ids, iter([batch_of(signals, self.spec.n_window)] if signals else []))
+        return self._predicted_in_windows(zip(ids, signals, strict=True))
 
-    def _predicted(self, ids: Sequence[str], batches: Iterator[Batch]) -> Prediction:
+    def _predicted_in_windows(self, fitted: Iterable[tuple[str, Signal]]) -> Prediction:
+        """Each recording's windows, in batches; their probabilities averaged."""
+        ids: list[str] = []
+        owners: list[int] = []
+
+        def batches() -> Iterator[Batch]:
+            waiting: list[Signal] = []
+            for record, signal in fitted:
+                for window in covering_windows(signal, self.spec.n_window):
+                    owners.append(len(ids))
+                    waiting.append(window)
+                    if len(waiting) == _BATCH:
+                        yield batch_of(waiting, self.spec.n_window)
+                        waiting.clear()
+                ids.append(record)
+            if waiting:
+                yield batch_of(waiting, self.spec.n_window)
+
+        probs = self._probs(batches(), lambda window: ids[owners[window]])
+        sums = np.zeros((len(ids), *probs.shape[1:]))
+        np.add.at(sums, owners, probs)
+        counts = np.bincount(owners, minlength=len(ids)) if owners else np.zeros(0)
+        return self._prediction(ids, sums / np.maximum(counts, 1)[:, None, None])
+
+    def _probs(self, batches: Iterator[Batch], name_of: Callable[[int], str]) -> np.ndarray:
+        """(row, member, class) of all batches; refuses what a network could not compute with."""
         empty = np.zeros((0, len(self.members), len(self.classes)))
         probs = np.concatenate([empty, *(self.member_probs(batch) for batch in batches)])
         lost = np.flatnonzero(~np.isfinite(probs).all(axis=(1, 2)))
         if len(lost):
             raise FittingError(
-                f"{ids[lost[0]]}: expected finite probabilities, found none; its samples are out of range"
+                f"{name_of(int(lost[0]))}: expected finite probabilities, found none; its samples are out of range"
             )
-        return self._prediction(ids, probs)
+        return probs
 
     def _prediction(self, ids: Sequence[str], probs: np.ndarray) -> Prediction:
         return Prediction(tuple(ids), self.classes, probs, self.information_range, self.temperature)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.signal import resample_poly
 
 from ecgquorum.errors import FittingError
+from ecgquorum.recordings.deriving import derived
 from ecgquorum.recordings.leads import UNNAMED_LEAD, normalised_lead
 from ecgquorum.recordings.recording import Recording
 
@@ -62,7 +63,10 @@ class InputSpec:
 
 
 def selected_leads(recording: Recording, leads: tuple[str, ...], lead: str | None = None) -> Recording:
-    """The recording with just these leads in this order, or a `FittingError` that names what is missing."""
+    """The recording with just these leads in this order, or a `FittingError` that names what is missing.
+
+    A limb lead that is not there is derived from two others, where these are.
+    """
     where = recording.source or recording.id
     if lead is not None:
         if len(leads) != 1:
@@ -77,7 +81,8 @@ def selected_leads(recording: Recording, leads: tuple[str, ...], lead: str | Non
         wanted = recording.leads
     else:
         wanted = leads
-    missing = [name for name in wanted if name not in recording.leads]
+    rows = {name: _row(recording, name) for name in wanted}
+    missing = [name for name, row in rows.items() if row is None]
     if missing:
         raise FittingError(
             f"{where}: expected lead {', '.join(missing)}, found only {', '.join(recording.leads)}"
@@ -85,10 +90,16 @@ def selected_leads(recording: Recording, leads: tuple[str, ...], lead: str | Non
         )
     if wanted == recording.leads:
         return recording
-    signal = recording.signal[[recording.leads.index(name) for name in wanted]]
+    signal = np.stack([row for row in rows.values() if row is not None])
     return Recording(
         recording.id, signal, recording.rate_hz, wanted, recording.patient, recording.labels, recording.source
     )
+
+
+def _row(recording: Recording, lead: str) -> Signal | None:
+    if lead in recording.leads:
+        return np.asarray(recording.signal[recording.leads.index(lead)])
+    return derived(recording, lead)
 
 
 def without_gaps(recording: Recording) -> Signal:
@@ -121,6 +132,16 @@ def resampled(signal: Signal, from_hz: float, to_hz: float) -> Signal:
     up, down = max(1, ratio.numerator), ratio.denominator
     longer = resample_poly(signal.astype(np.float64), up, down, axis=1, padtype="line")
     return np.asarray(longer, dtype=np.float32)
+
+
+def covering_windows(signal: Signal, n_window: int) -> list[Signal]:
+    """As few stretches of `n_window` samples as cover the signal, evenly spread; a shorter one as it is."""
+    n_samples = signal.shape[1]
+    n_stretches = -(-n_samples // n_window)
+    if n_stretches <= 1:
+        return [signal]
+    starts = np.linspace(0, n_samples - n_window, n_stretches).round().astype(int)
+    return [signal[:, start : start + n_window] for start in starts]
 
 
 def windowed(signal: Signal, n_window: int) -> tuple[Signal, slice]:
