@@ -58,3 +58,7 @@ class ExportError(EcgQuorumError):
 
 class ScorecardError(EcgQuorumError):
     """A scorecard is missing or damaged, or does not go with the others."""
+
+
+class PolicyError(EcgQuorumError):
+    """A policy of triage cannot be fitted, or is not one that this version knows."""

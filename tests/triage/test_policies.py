@@ -1,0 +1,102 @@
+"""Policies: what each defers, by closed form; that budgets are kept and conformal sets cover."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ecgquorum.ensemble import Prediction
+from ecgquorum.errors import PolicyError
+from ecgquorum.triage import Budget, Conformal, ExpectedCost, Threshold, policy_from
+
+CLASSES = ("N", "A", "O", "~")
+
+
+def predicted(rng, n, sharpness=1.0, classes=CLASSES):
+    """Three members that disagree more or less."""
+    logits = rng.normal(size=(n, 1, len(classes))) * 2 * sharpness + rng.normal(size=(n, 3, len(classes)))
+    probs = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+    return Prediction(tuple(map(str, range(n))), classes, probs, (0.0, 1.0))
+
+
+def drawn(rng, prediction):
+    """Truth as likely as the ensemble says."""
+    cumulative = prediction.probs.cumsum(axis=1)
+    return (rng.random((len(prediction), 1)) > cumulative).sum(axis=1).clip(0, 3)
+
+
+@given(share=st.floats(0, 1), seed=st.integers(0, 100), n=st.integers(1, 60))
+def test_a_budget_is_never_exceeded(share, seed, n):
+    prediction = predicted(np.random.default_rng(seed), n)
+    policy = Budget.fitted(prediction, share)
+    assert policy.deferred(prediction).sum() <= share * n + 1e-6
+    assert policy.within(prediction).sum() == np.floor(share * n + 1e-9)
+    worst = prediction.uncertainty[policy.within(prediction)]
+    rest = prediction.uncertainty[~policy.within(prediction)]
+    assert not len(worst) or not len(rest) or worst.min() >= rest.max()
+
+
+def test_thresholds():
+    prediction = predicted(np.random.default_rng(0), 50)
+    assert (Threshold(0.1).deferred(prediction) == (prediction.uncertainty > 0.1)).all()
+    assert Budget.fitted(prediction, 1.0).deferred(prediction).all()
+    assert not Budget.fitted(prediction, 0.0).deferred(prediction).any()
+
+
+def test_expected_cost_by_hand():
+    probs = np.array([[[0.6, 0.3, 0.1, 0.0]], [[0.9, 0.05, 0.05, 0.0]]])
+    prediction = Prediction(("a", "b"), CLASSES, probs, (0.0, 1.0))
+    policy = ExpectedCost(0.5, {"A": {"N": 10.0}})
+    np.testing.assert_allclose(policy.expected(prediction), [0.3 * 10 + 0.1, 0.05 * 10 + 0.05])
+    assert policy.deferred(prediction).tolist() == [True, True]
+    assert ExpectedCost(0.6, {"A": {"N": 10.0}}).deferred(prediction).tolist() == [True, False]
+    assert "10 for A answered as N" in policy.sentence()
+    with pytest.raises(PolicyError, match="found X"):
+        ExpectedCost(0.5, {"X": {"N": 1.0}}).deferred(prediction)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.3])
+@pytest.mark.parametrize("sharpness", [0.5, 2.0])
+def test_conformal_sets_cover(alpha, sharpness):
+    """Over many splits the truth is in the set as often as promised, and not much more often."""
+    rng = np.random.default_rng(1)
+    covered = []
+    for _ in range(60):
+        tune, test = predicted(rng, 300, sharpness), predicted(rng, 300, sharpness)
+        policy = Conformal.fitted(tune, drawn(rng, tune), alpha)
+        sets = policy.sets(test)
+        covered.append(sets[np.arange(300), drawn(rng, test)].mean())
+        assert sets[np.arange(300), test.label_index].all()
+        assert (policy.deferred(test) == (sets.sum(axis=1) > 1)).all()
+    error = np.std(covered) / np.sqrt(len(covered))
+    assert np.mean(covered) >= 1 - alpha - 3 * error
+
+
+def test_too_few_recordings_for_a_level_defer_all_that_is_not_sure():
+    prediction = predicted(np.random.default_rng(2), 5)
+    policy = Conformal.fitted(prediction, prediction.label_index, 0.01)
+    assert policy.quantile == 1.0 and policy.deferred(prediction).all()
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [Threshold(0.3), Budget(0.1, 0.4), ExpectedCost(0.2, {"A": {"N": 5.0}}), Conformal(0.1, 0.9)],
+)
+def test_policies_come_back_from_their_cards_and_explain_themselves(policy):
+    assert policy_from(policy.card()) == policy
+    prediction = predicted(np.random.default_rng(0), 3)
+    assert policy.sentence().endswith(".") and policy.reason(prediction, 1)
+
+
+@pytest.mark.parametrize(
+    "card", [{}, {"kind": "x"}, {"kind": "threshold"}, {"kind": "threshold", "threshold": 1, "y": 2}]
+)
+def test_strange_cards_are_refused(card):
+    with pytest.raises(PolicyError, match="policy that this version knows"):
+        policy_from(card)
+
+
+@pytest.mark.parametrize(("make", "value"), [(Budget.fitted, -0.1), (Budget.fitted, 1.5)])
+def test_strange_budgets_are_refused(make, value):
+    with pytest.raises(PolicyError, match="from 0 to 1"):
+        make(predicted(np.random.default_rng(0), 4), value)
