@@ -62,3 +62,7 @@ class ScorecardError(EcgQuorumError):
 
 class PolicyError(EcgQuorumError):
     """A policy of triage cannot be fitted, or is not one that this version knows."""
+
+
+class TriageError(EcgQuorumError):
+    """Triage cannot begin, or cannot go on where it stopped."""

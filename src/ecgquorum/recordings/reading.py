@@ -104,6 +104,20 @@ def _is_recording(tree: FileTree, name: str, stems: set[str]) -> bool:
     return suffix == ".hea" or (suffix in READERS and not labels)
 
 
+def files_of(tree: FileTree, name: str) -> list[str]:
+    """The files that the recording of file `name` consists of: a WFDB header and its signal files, or the one file."""
+    if not name.endswith(".hea"):
+        return [name]
+    signals = dict.fromkeys(_signal_file(line) for line in tree.read(name).decode("latin-1").splitlines()[1:])
+    folder = PurePosixPath(name).parent
+    return [name, *((folder / file).as_posix() for file in signals if file and PurePosixPath(file).name == file)]
+
+
+def _signal_file(line: str) -> str:
+    words = line.split()
+    return words[0] if words and not words[0].startswith("#") else ""
+
+
 def read_from(tree: FileTree, name: str, hints: Hints = NO_HINTS) -> Recording:
     """Read the recording that file `name` of the tree belongs to; a WFDB record's ending may be left out."""
     path = PurePosixPath(name)

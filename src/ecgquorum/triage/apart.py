@@ -1,0 +1,242 @@
+"""Recordings read in processes of their own, within limits of time and memory, so that no file can stop a batch."""
+
+import hashlib
+import multiprocessing
+import resource
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ecgquorum.errors import EcgQuorumError, RecordingError
+from ecgquorum.recordings import Hints, InputSpec
+from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
+from ecgquorum.recordings.fitting import Signal, selected_leads
+from ecgquorum.recordings.hints import NO_HINTS
+from ecgquorum.recordings.quality import Quality, assessed
+from ecgquorum.recordings.reading import files_of, read_from
+from ecgquorum.recordings.recording import Recording, one_line
+
+PATIENCE_S = 20.0
+MEMORY_BYTES = 1 << 30
+_AHEAD = 8
+_TRACE_S, _TRACE_POINTS = 8.0, 800
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a recording is: a folder or archive, and the name in it."""
+
+    tree: str
+    name: str
+
+    def __str__(self) -> str:
+        return str(Path(self.tree) / self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A recording, ready to be classified.
+
+    signal: as the model wants it · sha256: of its files
+    trace:  the beginning of its first lead in microvolts, for a picture
+    """
+
+    place: Place
+    id: str
+    signal: Signal
+    seconds: float
+    quality: Quality
+    sha256: str
+    trace: list[int]
+    trace_s: float
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A recording that could not be made ready, and why."""
+
+    place: Place
+    reason: str
+    sha256: str = ""
+
+
+Outcome = Fitted | Unread
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What every reader must know: the model's input, the lead to take, what the user says of bare files."""
+
+    spec: InputSpec
+    lead: str | None = None
+    hints: Hints = NO_HINTS
+
+
+class _Reader:
+    """One process, and what it is reading."""
+
+    def __init__(self, wanted: Wanted, memory_bytes: int) -> None:
+        self._wanted, self._memory_bytes = wanted, memory_bytes
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        arguments = (theirs, self._wanted, self._memory_bytes)
+        self._process = context.Process(target=_serve, args=arguments, daemon=True)
+        self._process.start()
+        theirs.close()
+        self.task: tuple[int, Place] | None = None
+        self.deadline = float("inf")
+
+    def give(self, number: int, place: Place, patience_s: float) -> None:
+        """Have it read a recording."""
+        self.task, self.deadline = (number, place), time.monotonic() + patience_s
+        self.connection.send(place)
+
+    def replace(self) -> None:
+        """Kill the process and begin another."""
+        self.stop()
+        self._start()
+
+    def stop(self) -> None:
+        """End the process, whatever it is doing."""
+        self._process.kill()
+        self._process.join()
+        self.connection.close()
+
+
+def read_apart(
+    places: Iterable[Place],
+    wanted: Wanted,
+    *,
+    n_readers: int = 2,
+    patience_s: float = PATIENCE_S,
+    memory_bytes: int = MEMORY_BYTES,
+) -> Iterator[Outcome]:
+    """Every place's outcome, in the order of the places; only a few are read ahead of the one that is waited for.
+
+    A reader that takes longer than `patience_s`, wants more memory than `memory_bytes`, or crashes, costs its recording
+    and nothing else.
+    """
+    remaining = iter(enumerate(places))
+    done: dict[int, Outcome] = {}
+    next_out, begun, exhausted = 0, 0, False
+    readers = [_Reader(wanted, memory_bytes) for _ in range(n_readers)]
+    idle = deque(readers)
+    try:
+        while not exhausted or next_out < begun:
+            while idle and not exhausted and begun - next_out < _AHEAD * n_readers:
+                following = next(remaining, None)
+                if following is None:
+                    exhausted = True
+                    break
+                idle.popleft().give(*following, patience_s * (2 if begun < n_readers else 1))  # imports take time too
+                begun += 1
+            for reader, outcome in _finished([r for r in readers if r.task is not None]):
+                assert reader.task is not None  # noqa: S101
+                done[reader.task[0]] = outcome
+                reader.task = None
+                idle.append(reader)
+            while next_out in done:
+                yield done.pop(next_out)
+                next_out += 1
+    finally:
+        for reader in readers:
+            reader.stop()
+
+
+def _finished(busy: list[_Reader]) -> Iterator[tuple[_Reader, Outcome]]:
+    """Readers that are done, that died, or whose time is over."""
+    if not busy:
+        return
+    first = min(reader.deadline for reader in busy)
+    ready = wait([reader.connection for reader in busy], max(0.0, first - time.monotonic()))
+    for reader in busy:
+        place = reader.task[1] if reader.task else Place("", "")
+        if reader.connection in ready:
+            try:
+                outcome: Outcome = reader.connection.recv()
+            except (EOFError, OSError):
+                task = reader.task
+                reader.replace()
+                reader.task = task
+                outcome = Unread(place, f"{place}: expected to read it, found that it crashes its reader")
+            yield reader, outcome
+        elif time.monotonic() >= reader.deadline:
+            task = reader.task
+            reader.replace()
+            reader.task = task
+            yield reader, Unread(place, f"{place}: expected to read it in time, found that it takes too long")
+
+
+def _serve(connection: Connection, wanted: Wanted, memory_bytes: int) -> None:
+    """Read what is asked for until nobody asks."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if _has_proc() else 0
+    if used:
+        resource.setrlimit(resource.RLIMIT_AS, (used + memory_bytes, used + memory_bytes))
+    while True:
+        try:
+            place = connection.recv()
+        except (EOFError, OSError):
+            return
+        connection.send(_outcome(place, wanted))
+
+
+def _has_proc() -> bool:
+    return Path("/proc/self/statm").is_file()
+
+
+def _outcome(place: Place, wanted: Wanted) -> Outcome:
+    digest = ""
+    try:
+        tree = _opened(place.tree)
+        digest = _digest(tree, place.name)
+        recording = read_from(tree, place.name, wanted.hints)
+        chosen = selected_leads(recording, wanted.spec.leads, wanted.lead)
+        signal = wanted.spec.fit(recording, wanted.lead)
+        trace, trace_s = _trace(chosen)
+        return Fitted(place, recording.id, signal, recording.seconds, assessed(chosen), digest, trace, trace_s)
+    except EcgQuorumError as error:
+        return Unread(place, str(error), digest)
+    except MemoryError:
+        return Unread(
+            place, f"{place}: expected to read it within the memory that a reader has, found that it needs more"
+        )
+    except Exception as error:  # a file must not stop the batch, whatever a parser makes of it
+        return Unread(place, f"{place}: expected to read it, found: {one_line(error)}", digest)
+
+
+@lru_cache(maxsize=4)
+def _opened(path: str) -> FileTree:
+    folder = Path(path)
+    return Folder(folder) if folder.is_dir() else open_tree(folder)
+
+
+def _digest(tree: FileTree, name: str) -> str:
+    """SHA-256 over the recording's files, one after another."""
+    digest = hashlib.sha256()
+    found = [file for file in files_of(tree, name) if tree.size(file) is not None]
+    if not found:
+        raise RecordingError(f"{tree.where(name)}: expected a recording, found no such file")
+    for file in found:
+        with tree.open(file) as stream:
+            while chunk := stream.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _trace(recording: Recording) -> tuple[list[int], float]:
+    """The beginning of the first lead for a small picture: microvolts, a few hundred points."""
+    n_shown = min(recording.n_samples, round(_TRACE_S * recording.rate_hz))
+    row = np.nan_to_num(recording.signal[0, :n_shown], posinf=0.0, neginf=0.0)
+    points = np.linspace(0, n_shown - 1, min(n_shown, _TRACE_POINTS)).round().astype(int)
+    microvolts: Any = np.clip(row[points] * 1000, -1e7, 1e7).round().astype(int)
+    return microvolts.tolist(), n_shown / recording.rate_hz

@@ -1,0 +1,162 @@
+"""Triage of any number of files: read apart, classify, decide, write a worklist; may be killed and gone on with.
+
+DIR/journal.jsonl   every answer so far, which a later call goes on from
+DIR/worklist.csv    what goes to people first, the most uncertain at the top; then what is certain
+DIR/worklist.jsonl  the same with every probability
+DIR/worklist.html   the same to look at
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ecgquorum.ensemble import Ensemble, Prediction
+from ecgquorum.errors import RecordingError, TriageError
+from ecgquorum.recordings.filetree import Folder, open_tree
+from ecgquorum.recordings.quality import Severity
+from ecgquorum.recordings.reading import recording_names
+from ecgquorum.triage.apart import Fitted, Outcome, Place, Unread, Wanted, read_apart
+from ecgquorum.triage.journal import Journal, Row
+from ecgquorum.triage.policies import Policy
+
+CERTAIN, DEFERRED, UNREADABLE = "certain", "deferred", "unreadable"
+_GROUP = 32
+_DIGITS = 6
+Told = Callable[[int], None]
+"""How many recordings are behind us."""
+
+
+def places_in(paths: Iterable[str | Path]) -> Iterator[Place | Unread]:
+    """Every recording that the paths name: files, folders, archives; what is not there is told in its place."""
+    for path in map(Path, paths):
+        try:
+            if path.is_dir() or path.suffix.lower() == ".zip":
+                tree = open_tree(path)
+                names = recording_names(tree)
+                yield from (Place(str(path), name) for name in names)
+            elif path.is_file() or Folder(path.parent).size(f"{path.name}.hea") is not None:
+                name = path.name if path.is_file() else f"{path.name}.hea"
+                yield Place(str(path.parent), _header_of(path.parent, name))
+            else:
+                raise RecordingError(f"{path}: expected a recording, a folder or an archive, found nothing")
+        except RecordingError as error:
+            yield Unread(Place(str(path.parent), path.name), str(error))
+
+
+def _header_of(folder: Path, name: str) -> str:
+    """The header of a signal file that has one."""
+    stem, _, ending = name.rpartition(".")
+    header = f"{stem}.hea"
+    return header if ending in ("dat", "mat") and (folder / header).is_file() else name
+
+
+def triage(
+    ensemble: Ensemble,
+    policy: Policy,
+    paths: Iterable[str | Path],
+    out: str | Path,
+    *,
+    wanted: Wanted | None = None,
+    n_readers: int = 2,
+    told: Told | None = None,
+) -> Journal:
+    """Answer every recording that is not answered yet; gives the journal, from which the worklist is written."""
+    out = Path(out)
+    if out.exists() and not out.is_dir():
+        raise TriageError(f"{out}: expected a folder, found a file")
+    wanted = wanted or Wanted(ensemble.spec)
+    about = {
+        "model": ensemble.card.get("weights_sha256", ""),
+        "policy": policy.card(),
+        "lead": wanted.lead,
+        "hints": [wanted.hints.rate_hz, list(wanted.hints.leads or ()), wanted.hints.units],
+    }
+    journal = Journal(out / "journal.jsonl", about)
+    done = len(journal.known)
+    waiting = [place for place in places_in(paths) if str(_place(place)) not in journal.known]
+    lost = [place for place in waiting if isinstance(place, Unread)]
+    there = [place for place in waiting if isinstance(place, Place)]
+    outcomes = _chained(lost, read_apart(there, wanted, n_readers=n_readers) if there else iter(()))
+    while group := list(islice(outcomes, _GROUP)):
+        journal.add(_answered(ensemble, policy, group))
+        done += len(group)
+        if told:
+            told(done)
+    return journal
+
+
+def _place(found: Place | Unread) -> Place:
+    return found if isinstance(found, Place) else found.place
+
+
+def _chained(lost: Sequence[Unread], read: Iterator[Outcome]) -> Iterator[Outcome]:
+    yield from lost
+    yield from read
+
+
+def _answered(ensemble: Ensemble, policy: Policy, group: Sequence[Outcome]) -> list[Row]:
+    """A line for each recording of the group."""
+    fitted = [one for one in group if isinstance(one, Fitted)]
+    prediction = ensemble.predict_fitted([one.id for one in fitted], [one.signal for one in fitted])
+    deferred = policy.deferred(prediction)
+    model = ensemble.card.get("weights_sha256", "")
+    rows = iter([_row(one, prediction, i, bool(deferred[i]), policy, model) for i, one in enumerate(fitted)])
+    return [next(rows) if isinstance(one, Fitted) else _unread_row(one, model) for one in group]
+
+
+def _row(one: Fitted, prediction: Prediction, place: int, deferred: bool, policy: Policy, model: str) -> Row:
+    label = int(prediction.label_index[place])
+    severity = one.quality.severity
+    if severity is Severity.UNREADABLE:
+        decision, reason = UNREADABLE, one.quality.reasons[0]
+    elif severity is Severity.DOUBTFUL:
+        decision, reason = DEFERRED, one.quality.reasons[0]
+    else:
+        decision, reason = (DEFERRED, policy.reason(prediction, place)) if deferred else (CERTAIN, "")
+    votes = prediction.member_probs[place].argmax(axis=1)
+    return {
+        "id": one.id,
+        "source": str(one.place),
+        "class": prediction.classes[label],
+        "decision": decision,
+        "reason": reason,
+        "uncertainty": round(float(prediction.uncertainty[place]), _DIGITS),
+        "probability": round(float(prediction.probs[place, label]), _DIGITS),
+        "calibrated_probability": round(float(prediction.calibrated[place, label]), _DIGITS),
+        "probabilities": _by_class(prediction, prediction.probs[place]),
+        "votes": [prediction.classes[vote] for vote in votes],
+        "quality": str(severity),
+        "quality_reasons": list(one.quality.reasons),
+        "seconds": round(one.seconds, 3),
+        "sha256": one.sha256,
+        "model_sha256": model,
+        "trace": one.trace,
+        "trace_s": round(one.trace_s, 4),
+    }
+
+
+def _by_class(prediction: Prediction, probs: Any) -> dict[str, float]:
+    return {name: round(float(p), _DIGITS) for name, p in zip(prediction.classes, probs, strict=True)}
+
+
+def _unread_row(one: Unread, model: str) -> Row:
+    return {
+        "id": Path(one.place.name).stem,
+        "source": str(one.place),
+        "class": "",
+        "decision": UNREADABLE,
+        "reason": one.reason,
+        "uncertainty": None,
+        "probability": None,
+        "calibrated_probability": None,
+        "probabilities": {},
+        "votes": [],
+        "quality": str(Severity.UNREADABLE),
+        "quality_reasons": [],
+        "seconds": None,
+        "sha256": one.sha256,
+        "model_sha256": model,
+        "trace": [],
+        "trace_s": 0.0,
+    }

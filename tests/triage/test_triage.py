@@ -1,0 +1,147 @@
+"""Triage: every file gets its line, bad ones never stop it, and being killed changes nothing."""
+
+import json
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from ecgquorum import Recording, load_ensemble, simulate
+from ecgquorum.errors import TriageError
+from ecgquorum.recordings import write
+from ecgquorum.triage import Threshold, triage, write_worklist
+from ecgquorum.triage.apart import Fitted, Place, Unread, Wanted, read_apart
+
+POLICY = Threshold(0.3)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Sound recordings in four formats, one with a lead off, and files that are none."""
+    place = tmp_path_factory.mktemp("in")
+    for number, ending in enumerate(["hea", "edf", "csv", "npz"] * 3):
+        write(
+            simulate("NAO"[number % 3], seed=number, leads=("ECG",), seconds=6).recording,
+            place / f"r{number:02d}.{ending}",
+        )
+    write(Recording("off", np.full((1, 3000), 0.1), 500.0, ("ECG",)), place / "off.npz")
+    (place / "junk.edf").write_bytes(b"junk" * 100)
+    (place / "junk.xml").write_text("<x/>")
+    (place / "readme.txt").write_text("no recording")
+    return place
+
+
+@pytest.fixture
+def ensemble(tiny_run):
+    return load_ensemble(tiny_run)
+
+
+def lines(out):
+    return [json.loads(line) for line in (out / "worklist.jsonl").read_text().splitlines()]
+
+
+def run(ensemble, folder, out, **options):
+    journal = triage(ensemble, POLICY, [folder], out, **options)
+    write_worklist(journal, out, "tiny", POLICY.sentence())
+    return lines(out)
+
+
+def test_every_recording_gets_its_line(ensemble, folder, tmp_path):
+    rows = run(ensemble, folder, tmp_path / "out")
+    assert len(rows) == 15
+    by_id = {row["id"]: row for row in rows}
+    for name in ("junk", "off"):
+        assert by_id[name]["decision"] == "unreadable"
+    assert "lead off on ECG" in by_id["off"]["reason"]
+    sound = [row for row in rows if row["id"].startswith("r")]
+    predicted = ensemble.predict([simulate("NAO"[0], seed=0, leads=("ECG",), seconds=6).recording])
+    assert by_id["r00"]["uncertainty"] == pytest.approx(predicted.uncertainty[0], abs=1e-2)
+    for row in sound:
+        doubtful = row["quality"] == "doubtful" or row["uncertainty"] > 0.3
+        assert row["decision"] == ("deferred" if doubtful else "certain")
+        assert len(row["sha256"]) == 64 and row["model_sha256"] == ensemble.card["weights_sha256"]
+    order = [(row["decision"] != "deferred", row["decision"] == "unreadable") for row in rows]
+    assert order == sorted(order)
+    page = (tmp_path / "out" / "worklist.html").read_text()
+    assert page.count("<section") == 15 and page.count("<svg") == 13 and "not a medical device" in page
+
+
+def test_going_on_answers_nothing_twice(ensemble, folder, tmp_path, monkeypatch):
+    whole = run(ensemble, folder, tmp_path / "whole")
+    asked = []
+    real = type(ensemble).predict_fitted
+    monkeypatch.setattr(type(ensemble), "predict_fitted", lambda self, ids, s: asked.extend(ids) or real(self, ids, s))
+    monkeypatch.setattr("ecgquorum.triage.run._GROUP", 4)
+    out = tmp_path / "again"
+    first = run(ensemble, folder, out)
+    assert len(asked) == 13
+    assert run(ensemble, folder, out) == first
+    assert len(asked) == 13
+    content = (out / "journal.jsonl").read_bytes()
+    (out / "journal.jsonl").write_bytes(content[: len(content) * 2 // 3])  # as a kill would leave it
+    assert run(ensemble, folder, out) == first
+    assert 13 < len(asked) < 26
+    assert [row["source"] for row in whole] and {r["source"] for r in whole} == {r["source"] for r in first}
+
+
+def test_answers_of_another_model_or_policy_are_not_mixed(ensemble, folder, tmp_path):
+    triage(ensemble, POLICY, [folder], tmp_path / "out")
+    with pytest.raises(TriageError, match="choose another --out"):
+        triage(ensemble, Threshold(0.4), [folder], tmp_path / "out")
+
+
+def test_a_budget_is_kept_within_the_batch(ensemble, folder, tmp_path):
+    journal = triage(ensemble, POLICY, [folder], tmp_path / "out")
+    counts = write_worklist(journal, tmp_path / "out", "tiny", "", budget=0.2)
+    rows = lines(tmp_path / "out")
+    deferred = [row for row in rows if row["decision"] == "deferred"]
+    assert counts["deferred"] == len(deferred) == 3
+    certain = [row["uncertainty"] for row in rows if row["decision"] == "certain"]
+    assert min(row["uncertainty"] for row in deferred) >= max(certain)
+
+
+def test_what_is_not_there_is_told(ensemble, tmp_path):
+    journal = triage(ensemble, POLICY, [tmp_path / "nowhere"], tmp_path / "out")
+    (row,) = journal.rows()
+    assert row["decision"] == "unreadable" and "found nothing" in row["reason"]
+
+
+def _sleeping(path):
+    """A FIFO: whoever opens it waits for ever."""
+    os.mkfifo(path)
+
+
+def test_a_file_that_hangs_or_kills_its_reader_costs_only_itself(folder, ensemble, tmp_path, monkeypatch):
+    places = [Place(str(folder), "r00.hea"), Place(str(tmp_path), "hang.csv"), Place(str(folder), "r03.npz")]
+    _sleeping(tmp_path / "hang.csv")
+    started = time.monotonic()
+    found = list(read_apart(places, Wanted(ensemble.spec), n_readers=1, patience_s=6.0))
+    assert [type(one) for one in found] == [Fitted, Unread, Fitted]
+    assert time.monotonic() - started < 60
+    reader_pids = []
+    import ecgquorum.triage.apart as apart
+
+    give = apart._Reader.give
+
+    def killed(self, number, place, patience_s):
+        give(self, number, place, patience_s)
+        if number == 1:
+            reader_pids.append(self._process.pid)
+            os.kill(self._process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(apart._Reader, "give", killed)
+    places = [Place(str(folder), f"r{i:02d}.npz") for i in (3, 7, 11)]
+    found = list(read_apart(places, Wanted(ensemble.spec), n_readers=1))
+    assert [type(one) for one in found] == [Fitted, Unread, Fitted]
+    assert "crashes its reader" in found[1].reason and reader_pids
+
+
+def test_a_file_that_wants_too_much_memory_costs_only_itself(folder, ensemble, tmp_path):
+    np.savez_compressed(
+        tmp_path / "large.npz", signal=np.zeros((1, 30 << 20)), rate_hz=500.0, leads=["ECG"], units="mV"
+    )
+    places = [Place(str(tmp_path), "large.npz"), Place(str(folder), "r03.npz")]
+    found = list(read_apart(places, Wanted(ensemble.spec), n_readers=1, memory_bytes=200 << 20))
+    assert [type(one) for one in found] == [Unread, Fitted]
