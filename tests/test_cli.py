@@ -272,3 +272,31 @@ def test_converting(ecgquorum, record, tmp_path):
     ecgquorum("convert", tmp_path / "x.npy", tmp_path / "y.npz", "--rate", 300, "--units", "uV", "--leads", "II")
     assert read(tmp_path / "y.npz").leads == ("II",)
     assert "ends in .hea, .edf, .csv, .npz" in ecgquorum("convert", record, tmp_path / "x.pdf", code=1).stderr
+
+
+def test_triage_and_policies(ecgquorum, tiny_run, tiny_cohort, record, tmp_path):
+    (tmp_path / "in").mkdir()
+    for i in range(4):
+        ecgquorum("convert", record, tmp_path / "in" / f"r{i}.npz")
+    (tmp_path / "in" / "bad.edf").write_text("junk")
+    arguments = ("triage", tmp_path / "in", "--model", tiny_run, "--out", tmp_path / "out")
+    assert "has no policy" in ecgquorum("policy", "show", tiny_run).stdout
+    assert "expected a policy in its card" in ecgquorum(*arguments, code=1).stderr
+    said = ecgquorum(*arguments, "--budget", "40%").stdout
+    assert "2 certain, 2 deferred, 1 unreadable" in said
+    assert (tmp_path / "out" / "worklist.csv").read_text().count("\n") == 6
+    assert "2 certain, 2 deferred" in ecgquorum(*arguments, "--budget", "40%").stdout
+    assert "a share such as 10%" in ecgquorum(*arguments, "--budget", "400%", code=1).stderr
+    fit = ("policy", "fit", tiny_run, "--cohort", tiny_cohort.path)
+    for kind, value in (("budget", "20%"), ("conformal", "0.2"), ("threshold", "0.3"), ("cost", "0.2")):
+        out = tmp_path / kind
+        said = ecgquorum(*fit, "--kind", kind, "--value", value, "--out", out).stdout
+        assert ecgquorum("policy", "show", out).stdout.strip() in said
+    (tmp_path / "costs.json").write_text('{"A": {"N": 7}}')
+    costly = ecgquorum(*fit, "--kind", "cost", "--costs", tmp_path / "costs.json", "--out", tmp_path / "c2").stdout
+    assert "7 for A answered as N" in costly
+    assert (
+        "unreadable"
+        in ecgquorum("triage", tmp_path / "in", "--model", tmp_path / "budget", "--out", tmp_path / "o2").stdout
+    )
+    assert "found 'x'" in ecgquorum(*fit, "--kind", "x", "--out", tmp_path / "x", code=1).stderr

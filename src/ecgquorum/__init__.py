@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ecgquorum.report import model_card, write_report, write_results
     from ecgquorum.study import pack, run_study
     from ecgquorum.training import train_ensemble
+    from ecgquorum.triage import triage_files
 
 _HOMES = {
     "errors": ("EcgQuorumError",),
@@ -30,6 +31,7 @@ _HOMES = {
     "evaluation": ("Scorecard", "evaluate", "named_ensembles"),
     "report": ("model_card", "write_report", "write_results"),
     "study": ("pack", "run_study"),
+    "triage": ("triage_files",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -67,6 +69,7 @@ __all__ = [  # noqa: RUF022 (in pipeline order)
     "write_results",
     "pack",
     "run_study",
+    "triage_files",
 ]
 
 

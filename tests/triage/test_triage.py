@@ -11,7 +11,7 @@ import pytest
 from ecgquorum import Recording, load_ensemble, simulate
 from ecgquorum.errors import TriageError
 from ecgquorum.recordings import write
-from ecgquorum.triage import Threshold, triage, write_worklist
+from ecgquorum.triage import Threshold, triage_files, write_worklist
 from ecgquorum.triage.apart import Fitted, Place, Unread, Wanted, read_apart
 
 POLICY = Threshold(0.3)
@@ -43,7 +43,7 @@ def lines(out):
 
 
 def run(ensemble, folder, out, **options):
-    journal = triage(ensemble, POLICY, [folder], out, **options)
+    journal = triage_files(ensemble, POLICY, [folder], out, **options)
     write_worklist(journal, out, "tiny", POLICY.sentence())
     return lines(out)
 
@@ -87,13 +87,13 @@ def test_going_on_answers_nothing_twice(ensemble, folder, tmp_path, monkeypatch)
 
 
 def test_answers_of_another_model_or_policy_are_not_mixed(ensemble, folder, tmp_path):
-    triage(ensemble, POLICY, [folder], tmp_path / "out")
+    triage_files(ensemble, POLICY, [folder], tmp_path / "out")
     with pytest.raises(TriageError, match="choose another --out"):
-        triage(ensemble, Threshold(0.4), [folder], tmp_path / "out")
+        triage_files(ensemble, Threshold(0.4), [folder], tmp_path / "out")
 
 
 def test_a_budget_is_kept_within_the_batch(ensemble, folder, tmp_path):
-    journal = triage(ensemble, POLICY, [folder], tmp_path / "out")
+    journal = triage_files(ensemble, POLICY, [folder], tmp_path / "out")
     counts = write_worklist(journal, tmp_path / "out", "tiny", "", budget=0.2)
     rows = lines(tmp_path / "out")
     deferred = [row for row in rows if row["decision"] == "deferred"]
@@ -103,7 +103,7 @@ def test_a_budget_is_kept_within_the_batch(ensemble, folder, tmp_path):
 
 
 def test_what_is_not_there_is_told(ensemble, tmp_path):
-    journal = triage(ensemble, POLICY, [tmp_path / "nowhere"], tmp_path / "out")
+    journal = triage_files(ensemble, POLICY, [tmp_path / "nowhere"], tmp_path / "out")
     (row,) = journal.rows()
     assert row["decision"] == "unreadable" and "found nothing" in row["reason"]
 

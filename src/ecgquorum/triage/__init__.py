@@ -1,17 +1,22 @@
 """Triage: which recordings are answered, and which go to people."""
 
+from ecgquorum.triage.fitting import KINDS, fitted_policy, policy_of, read_costs
 from ecgquorum.triage.policies import POLICIES, Budget, Conformal, ExpectedCost, Policy, Threshold, policy_from
-from ecgquorum.triage.run import triage
+from ecgquorum.triage.run import triage_files
 from ecgquorum.triage.worklist import write_worklist
 
 __all__ = [
+    "KINDS",
     "POLICIES",
     "Budget",
     "Conformal",
     "ExpectedCost",
     "Policy",
     "Threshold",
+    "fitted_policy",
     "policy_from",
-    "triage",
+    "policy_of",
+    "read_costs",
+    "triage_files",
     "write_worklist",
 ]

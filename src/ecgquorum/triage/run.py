@@ -23,8 +23,8 @@ from ecgquorum.triage.policies import Policy
 CERTAIN, DEFERRED, UNREADABLE = "certain", "deferred", "unreadable"
 _GROUP = 32
 _DIGITS = 6
-Told = Callable[[int], None]
-"""How many recordings are behind us."""
+Told = Callable[[int, int], None]
+"""How many recordings are behind us, and of how many."""
 
 
 def places_in(paths: Iterable[str | Path]) -> Iterator[Place | Unread]:
@@ -51,9 +51,9 @@ def _header_of(folder: Path, name: str) -> str:
     return header if ending in ("dat", "mat") and (folder / header).is_file() else name
 
 
-def triage(
+def triage_files(
     ensemble: Ensemble,
-    policy: Policy,
+    policy: Policy | None,
     paths: Iterable[str | Path],
     out: str | Path,
     *,
@@ -61,14 +61,17 @@ def triage(
     n_readers: int = 2,
     told: Told | None = None,
 ) -> Journal:
-    """Answer every recording that is not answered yet; gives the journal, from which the worklist is written."""
+    """Answer every recording that is not answered yet; gives the journal, from which the worklist is written.
+
+    policy: which of them go to people; None: only those of doubtful quality, until the worklist rations them
+    """
     out = Path(out)
     if out.exists() and not out.is_dir():
         raise TriageError(f"{out}: expected a folder, found a file")
     wanted = wanted or Wanted(ensemble.spec)
     about = {
         "model": ensemble.card.get("weights_sha256", ""),
-        "policy": policy.card(),
+        "policy": policy.card() if policy else None,
         "lead": wanted.lead,
         "hints": [wanted.hints.rate_hz, list(wanted.hints.leads or ()), wanted.hints.units],
     }
@@ -77,12 +80,13 @@ def triage(
     waiting = [place for place in places_in(paths) if str(_place(place)) not in journal.known]
     lost = [place for place in waiting if isinstance(place, Unread)]
     there = [place for place in waiting if isinstance(place, Place)]
+    total = done + len(waiting)
     outcomes = _chained(lost, read_apart(there, wanted, n_readers=n_readers) if there else iter(()))
     while group := list(islice(outcomes, _GROUP)):
         journal.add(_answered(ensemble, policy, group))
         done += len(group)
         if told:
-            told(done)
+            told(done, total)
     return journal
 
 
@@ -95,17 +99,20 @@ def _chained(lost: Sequence[Unread], read: Iterator[Outcome]) -> Iterator[Outcom
     yield from read
 
 
-def _answered(ensemble: Ensemble, policy: Policy, group: Sequence[Outcome]) -> list[Row]:
+def _answered(ensemble: Ensemble, policy: Policy | None, group: Sequence[Outcome]) -> list[Row]:
     """A line for each recording of the group."""
     fitted = [one for one in group if isinstance(one, Fitted)]
     prediction = ensemble.predict_fitted([one.id for one in fitted], [one.signal for one in fitted])
-    deferred = policy.deferred(prediction)
+    reasons = [""] * len(fitted)
+    if policy:
+        reasons = [policy.reason(prediction, i) if d else "" for i, d in enumerate(policy.deferred(prediction))]
     model = ensemble.card.get("weights_sha256", "")
-    rows = iter([_row(one, prediction, i, bool(deferred[i]), policy, model) for i, one in enumerate(fitted)])
+    rows = iter([_row(one, prediction, i, reasons[i], model) for i, one in enumerate(fitted)])
     return [next(rows) if isinstance(one, Fitted) else _unread_row(one, model) for one in group]
 
 
-def _row(one: Fitted, prediction: Prediction, place: int, deferred: bool, policy: Policy, model: str) -> Row:
+def _row(one: Fitted, prediction: Prediction, place: int, doubt: str, model: str) -> Row:
+    """doubt: why the policy defers it, if it does"""
     label = int(prediction.label_index[place])
     severity = one.quality.severity
     if severity is Severity.UNREADABLE:
@@ -113,7 +120,7 @@ def _row(one: Fitted, prediction: Prediction, place: int, deferred: bool, policy
     elif severity is Severity.DOUBTFUL:
         decision, reason = DEFERRED, one.quality.reasons[0]
     else:
-        decision, reason = (DEFERRED, policy.reason(prediction, place)) if deferred else (CERTAIN, "")
+        decision, reason = DEFERRED if doubt else CERTAIN, doubt
     votes = prediction.member_probs[place].argmax(axis=1)
     return {
         "id": one.id,

@@ -1,0 +1,5 @@
+"""`python -m ecgquorum.cli`."""
+
+from ecgquorum.cli import main
+
+main()

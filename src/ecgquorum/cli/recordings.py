@@ -1,0 +1,161 @@
+"""Commands that take recordings: predict, triage, convert; and policies of triage."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ecgquorum.cli.application import DEFAULT_MODEL, Leads, Rate, Units, app, hints_from, policy_app, share_from
+from ecgquorum.console import counting, err, print_answer
+from ecgquorum.console import out as stdout
+from ecgquorum.errors import PolicyError
+
+
+@app.command()
+def predict(
+    files: Annotated[
+        list[str],
+        typer.Argument(help="Recordings, folders or zip archives of them; ARCHIVE.zip/NAME is one in an archive."),
+    ],
+    model: Annotated[
+        str,
+        typer.Option(help="A bundle's folder (what `train` wrote), or one that ships: for 12 leads cpsc2018-compact."),
+    ] = DEFAULT_MODEL,
+    lead: Annotated[str | None, typer.Option(help="Which lead to take, for a model of one lead.")] = None,
+    rate: Rate = None,
+    leads: Leads = None,
+    units: Units = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array, one object a recording.")] = False,
+) -> None:
+    """Classify recordings: class, probabilities, every member's own, and how uncertain the ensemble is.
+
+    Files that cannot be read are named on standard error; the others are classified, and the exit code is 1.
+    """
+    from ecgquorum import Unreadable, classify_files, load_ensemble
+
+    ensemble = load_ensemble(model)
+    names: dict[str, str] = ensemble.card.get("class_names", {})
+    failed = shown = 0
+    for answer in classify_files(ensemble, files, lead, hints_from(rate, leads, units)):
+        if isinstance(answer, Unreadable):
+            failed += 1
+            err.print(f"error: {answer.reason}", style="red", markup=False)
+        elif as_json:
+            print("[" if shown == 0 else ",", json.dumps(answer, ensure_ascii=False), sep="\n" if shown else "")
+            shown += 1
+        else:
+            print_answer(answer, names)
+            shown += 1
+    if as_json:
+        print("]" if shown else "[]")
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def triage(
+    paths: Annotated[list[str], typer.Argument(help="Recordings, folders or zip archives of them, in any format.")],
+    out: Annotated[Path, typer.Option(help="Folder for the worklist; the same command goes on where it stopped.")],
+    model: Annotated[
+        str,
+        typer.Option(help="A bundle's folder (what `train` wrote), or one that ships: for 12 leads cpsc2018-compact."),
+    ] = DEFAULT_MODEL,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="At most this share of these recordings goes to people: 10%. Default: the model's policy."),
+    ] = None,
+    lead: Annotated[str | None, typer.Option(help="Which lead to take, for a model of one lead.")] = None,
+    rate: Rate = None,
+    leads: Leads = None,
+    units: Units = None,
+    readers: Annotated[int, typer.Option(min=1, max=64, help="Processes that read files.")] = 2,
+) -> None:
+    """Sort recordings into those that are answered and those that people should read.
+
+    Writes worklist.csv, .jsonl and .html. Files that cannot be read are listed with the reason and stop nothing; a
+    recording of doubtful quality goes to people whatever the model says. Kill it at any time: the same command goes on.
+    """
+    from ecgquorum import load_ensemble
+    from ecgquorum.triage import policy_of, triage_files, write_worklist
+    from ecgquorum.triage.apart import Wanted
+
+    share = share_from("--budget", budget)
+    ensemble = load_ensemble(model)
+    policy = policy_of(ensemble) if share is None else None
+    if policy is None and share is None:
+        raise PolicyError(
+            f"{model}: expected a policy in its card, found none; give --budget 10%, or: ecgquorum policy fit"
+        )
+    wanted = Wanted(ensemble.spec, lead, hints_from(rate, leads, units))
+    with counting("recordings") as count:
+        journal = triage_files(ensemble, policy, paths, out, wanted=wanted, n_readers=readers, told=count)
+    sentence = policy.sentence() if policy else f"At most {share:.0%} go to people: the most uncertain."
+    counts = write_worklist(journal, out, str(ensemble.card.get("name", model)), sentence, share)
+    told = ", ".join(f"{number} {decision}" for decision, number in sorted(counts.items())) or "nothing to sort"
+    stdout.print(f"{told}; the worklist is in {out / 'worklist.html'} and worklist.csv", markup=False)
+
+
+@policy_app.command("fit")
+def policy_fit(
+    model: Annotated[str, typer.Argument(help="A bundle's folder, or the name of one that ships.")],
+    cohort: Annotated[Path, typer.Option(help="The cohort on whose tune part to fit it.")],
+    out: Annotated[Path, typer.Option(help="New folder for the bundle with the policy in its card.")],
+    kind: Annotated[str, typer.Option(help="threshold, budget, cost or conformal.")] = "budget",
+    value: Annotated[
+        str | None,
+        typer.Option(help="The threshold, the share for people, a review's cost, or the error rate of sets: 10%."),
+    ] = None,
+    costs: Annotated[
+        Path | None, typer.Option(help='Costs of errors as JSON, {"A": {"N": 10}}: N where A is true.')
+    ] = None,
+) -> None:
+    """Fit when recordings go to people, and write the bundle with that in its card."""
+    from ecgquorum import Cohort, load_ensemble
+    from ecgquorum.ensemble.bundle import add_to_card
+    from ecgquorum.triage import KINDS, fitted_policy, read_costs
+
+    number = KINDS.get(kind, 0.0)
+    if value is not None:
+        try:
+            number = float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
+        except ValueError:
+            raise PolicyError(f"--value: expected a number such as 0.1 or 10%, found {value!r}") from None
+    policy = fitted_policy(load_ensemble(model), Cohort(cohort), kind, number, read_costs(costs) if costs else None)
+    add_to_card(model, out, {"policy": policy.card()})
+    stdout.print(f"{out}: {policy.sentence()}", markup=False)
+
+
+@policy_app.command("show")
+def policy_show(
+    model: Annotated[str, typer.Argument(help="A bundle's folder, or the name of one that ships.")],
+) -> None:
+    """Say in a sentence when recordings go to people."""
+    from ecgquorum import load_ensemble
+    from ecgquorum.triage import policy_of
+
+    policy = policy_of(load_ensemble(model))
+    stdout.print(
+        policy.sentence() if policy else f"{model} has no policy; fit one with: ecgquorum policy fit", markup=False
+    )
+
+
+@app.command()
+def convert(
+    source: Annotated[
+        str, typer.Argument(help="A recording, as for `predict`; ARCHIVE.zip/NAME is one in an archive.")
+    ],
+    target: Annotated[Path, typer.Argument(help="The file to write: .hea (WFDB), .edf, .csv or .npz.")],
+    rate: Rate = None,
+    leads: Leads = None,
+    units: Units = None,
+) -> None:
+    """Write a recording in another format, in millivolts, its leads by their standard names."""
+    from ecgquorum import read
+    from ecgquorum.recordings import write
+
+    recording = read(source, hints_from(rate, leads, units))
+    write(recording, target)
+    stdout.print(
+        f"{target}: {', '.join(recording.leads)}, {recording.seconds:.1f} s at {recording.rate_hz:g} Hz", markup=False
+    )

@@ -1,0 +1,185 @@
+"""Commands that train ensembles and put them to the test."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ecgquorum.cli.application import INTERRUPTED, app, listed
+from ecgquorum.console import counting, err, print_scorecard
+from ecgquorum.console import out as stdout
+from ecgquorum.errors import RecipeError, ScorecardError
+from ecgquorum.recipe import EvaluationRecipe, load_recipe, load_study, recipe_names
+
+
+@app.command()
+def study(
+    study: Annotated[
+        str,
+        typer.Argument(help="A study's TOML file, or the name of one that ships.", autocompletion=recipe_names),
+    ],
+    out: Annotated[Path, typer.Option(help="The study's folder: members, runs, attacks, scorecard, report.")],
+    cohort: Annotated[
+        Path | None, typer.Option(help="The cohort's folder; not needed where the study names its recordings.")
+    ] = None,
+    strategies: Annotated[
+        str | None, typer.Option(help="Compare only these: baseline,dec+part. Default: what the study says.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Train every strategy of a study, attack and measure them, and write the report.
+
+    Stop it at any time (Ctrl-C); the same command goes on. Members and attacks that strategies share are made once.
+    """
+    from ecgquorum import Cohort
+    from ecgquorum.study import run_study, study_progress
+
+    loaded = load_study(study)
+    if strategies is not None:
+        loaded = loaded.with_strategies(listed(strategies))
+    opened = Cohort(cohort) if cohort else None
+    try:
+        with study_progress(err) as progress:
+            card, page = run_study(loaded, out, cohort=opened, device=device, progress=progress)
+    except KeyboardInterrupt:
+        command = shlex.join(["ecgquorum", *sys.argv[1:]])
+        err.print(f"stopped; what is finished is kept; go on with: {command}", markup=False)
+        raise typer.Exit(INTERRUPTED) from None
+    print_scorecard(card)
+    stdout.print(f"the ensembles are in {out / 'runs'}, all numbers in {out / 'scorecard.json'}", markup=False)
+    stdout.print(f"report: {page}", markup=False)
+
+
+@app.command()
+def train(
+    recipe: Annotated[
+        str,
+        typer.Argument(help="A recipe's TOML file, or the name of one that ships.", autocompletion=recipe_names),
+    ],
+    cohort: Annotated[Path, typer.Option(help="The cohort's folder, from `ecgquorum cohort build`.")],
+    out: Annotated[Path, typer.Option(help="The run's folder: recipe, history, checkpoints, and the bundle.")],
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out after its last epoch.")] = False,
+    strategy: Annotated[
+        str | None,
+        typer.Option(help="baseline, or a sum of dec, part, adv and dverge: dec+part. Default: what the recipe says."),
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Where trainings are kept and looked for; runs that share one train what they share once."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Train an ensemble. It can be stopped at any time (Ctrl-C) and continued with --resume, to the same bits
+    on the same machine with the same number of threads.
+    """
+    from ecgquorum import Cohort, train_ensemble
+    from ecgquorum.training import training_progress
+
+    loaded = load_recipe(recipe)
+    if strategy is not None:
+        loaded = loaded.with_strategy(strategy)
+    try:
+        with training_progress(loaded, err) as observer:
+            ensemble = train_ensemble(
+                loaded, Cohort(cohort), out, resume=resume, device=device, observer=observer, store=store
+            )
+    except KeyboardInterrupt:
+        err.print(f"stopped; finished epochs are kept; go on with: {_resume_command()}", markup=False)
+        raise typer.Exit(INTERRUPTED) from None
+    stdout.print(f"accuracy on the tune part: {ensemble.card['tune_accuracy']:.4f}")
+    stdout.print(f"bundle: {out}")
+
+
+def _numbers(option: str, text: str | None) -> tuple[float, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(float(part) for part in listed(text))
+    except ValueError:
+        raise RecipeError(f"{option}: expected numbers such as 10,50, found {text!r}") from None
+
+
+def _resume_command() -> str:
+    arguments = [argument for argument in sys.argv[1:] if argument != "--resume"]
+    return shlex.join(["ecgquorum", *arguments, "--resume"])
+
+
+@app.command()
+def evaluate(
+    runs: Annotated[list[str], typer.Argument(help="Bundles: folders that `train` wrote, or names of ones that ship.")],
+    cohort: Annotated[Path, typer.Option(help="The cohort's folder, from `ecgquorum cohort build`.")],
+    out: Annotated[Path, typer.Option(help="The scorecard to write, NAME.json; every answer goes to NAME.npz.")],
+    protocol: Annotated[
+        str | None,
+        typer.Option(help="A study whose [evaluation] to follow. Default: the paper's attacks, and two stronger ones."),
+    ] = None,
+    attack: Annotated[
+        list[str] | None,
+        typer.Option(help="Instead: pgd, sap, apgd, square, quiet or worst, with @ensemble or @1 for the target."),
+    ] = None,
+    epsilons: Annotated[str | None, typer.Option(help="Strengths of the attacks, in input units: 10,50.")] = None,
+    records: Annotated[
+        int | None, typer.Option(min=1, help="Attack at most so many recordings, drawn at random.")
+    ] = None,
+    part: Annotated[str | None, typer.Option(help="test, or tune while choices are still to be made.")] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Where crafted recordings are kept and looked for, to go on after a stop.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Put ensembles to the test: natural and attacked recordings, every measure with its 95 % interval.
+
+    Several runs are tested on the same recordings, and attacks on members that they share are crafted once.
+    """
+    from ecgquorum import Cohort, load_ensemble, named_ensembles
+    from ecgquorum import evaluate as put_to_the_test
+    from ecgquorum.training.run import chosen_device
+
+    evaluation = (load_study(protocol).evaluation if protocol else EvaluationRecipe()).changed(
+        attacks=tuple(attack) if attack else None,
+        epsilons=_numbers("--epsilons", epsilons),
+        records=records,
+        part=part,
+    )
+    if out.suffix != ".json" or out.is_dir():
+        raise ScorecardError(f"{out}: expected the name of a file that ends in .json, found another")
+    where = chosen_device(device)
+    ensembles = named_ensembles(load_ensemble(run, where) for run in runs)
+    with counting("testing") as count:
+        card = put_to_the_test(
+            ensembles,
+            Cohort(cohort),
+            evaluation,
+            store=store,
+            told=lambda what, done, total: count(done, total, what),
+        )
+    card.save(out)
+    print_scorecard(card)
+    stdout.print(f"scorecard: {out}; draw it with: ecgquorum report {out} --out DIR", markup=False)
+
+
+@app.command()
+def report(
+    scorecards: Annotated[list[Path], typer.Argument(help="What `evaluate` or `study` wrote, NAME.json.")],
+    out: Annotated[
+        Path,
+        typer.Option(help="Folder for the page, its figures and its tables; NAME.md: one Markdown page instead."),
+    ],
+) -> None:
+    """Write the report of scorecards: one page that opens offline; figures as PNG and SVG; tables as CSV, Markdown
+    and LaTeX. No model is needed. A single Markdown page needs no NAME.npz either.
+    """
+    from ecgquorum import Scorecard, write_report, write_results
+
+    if out.suffix == ".md":
+        path = write_results([Scorecard.load(path, rows_only=True) for path in scorecards], out)
+        stdout.print(f"report: {path}", markup=False)
+        return
+    page = write_report([Scorecard.load(path) for path in scorecards], out)
+    stdout.print(f"report: {page}", markup=False)
+
+
+for _command in (study, train):
+    _command.__doc__ = f"{_command.__doc__}\n\n    Recipes that ship: {', '.join(recipe_names())}."
