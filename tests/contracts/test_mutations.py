@@ -1,0 +1,97 @@
+"""Damaged files of every format: one clear line each; no crash, no hang over 2 s, no allocation over 1 GiB."""
+
+import multiprocessing
+import resource
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ecgquorum import Recording, read, simulate
+from ecgquorum.errors import EcgQuorumError
+from ecgquorum.recordings.quality import assessed
+
+from .test_formats import STANDARD_LEADS, WRITERS, hints_for
+
+
+def mutated(content: bytes, rng: np.random.Generator) -> bytes:
+    """A few bytes changed, a stretch lost, doubled, or made into digits; more often near the beginning."""
+    data = bytearray(content)
+    for _ in range(int(rng.integers(1, 6))):
+        reach = len(data) if rng.random() < 0.4 else min(len(data), 600)
+        place = int(rng.integers(reach)) if reach else 0
+        kind = rng.integers(5)
+        if kind == 0:
+            data[place : place + 1] = bytes([int(rng.integers(256))])
+        elif kind == 1:
+            data[place : place + int(rng.integers(1, 200))] = b""
+        elif kind == 2:
+            data[place:place] = data[place : place + int(rng.integers(1, 200))]
+        elif kind == 3:
+            data[place : place + 8] = rng.choice([b"99999999", b"-1      ", b"\xff" * 8, b"\0" * 8, b"1e308   "])
+        else:
+            del data[place:]
+    return bytes(data)
+
+
+def attempt(paths, n_tries, connection):
+    """Read mutations of each file within limits; tells how many were read and refused, or what went wrong."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))
+    rng = np.random.default_rng(1)
+    counts = {}
+    for path in paths:
+        files = [path, path.with_suffix(".dat")] if path.suffix == ".hea" else [path]
+        contents = [file.read_bytes() for file in files]
+        counts[path.parent.name] = [0, 0]
+        for number in range(n_tries):
+            which = int(rng.integers(len(files)))
+            files[which].write_bytes(mutated(contents[which], rng))
+            signal.alarm(2)
+            try:
+                assessed(read(path, hints_for(path)))
+                counts[path.parent.name][0] += 1
+            except EcgQuorumError as error:
+                assert "\n" not in str(error) and len(str(error)) < 1000  # noqa: PT017
+                counts[path.parent.name][1] += 1
+            except BaseException as error:
+                connection.send(f"{path}, try {number}: {type(error).__name__}: {error}")
+                raise
+            finally:
+                signal.alarm(0)
+            files[which].write_bytes(contents[which])
+    connection.send(counts)
+
+
+def survive(tmp_path, n_tries):
+    made = simulate("AF", seed=4, seconds=1.0, rate_hz=250.0).recording
+    recording = Recording("made", np.round(made.signal, 3), 250.0, STANDARD_LEADS)
+    paths = []
+    for write_it in WRITERS:
+        (tmp_path / write_it.__name__).mkdir()
+        paths.append(write_it(recording, tmp_path / write_it.__name__))
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=attempt, args=(paths, n_tries, theirs))
+    process.start()
+    theirs.close()
+    try:
+        found = ours.recv()
+    except EOFError:
+        process.join()
+        found = f"the reader died (exit code {process.exitcode})"
+    process.join()
+    assert isinstance(found, dict), found
+    assert len(found) == len(WRITERS)
+    assert all(read + refused == n_tries and refused > 0 for read, refused in found.values()), found
+
+
+def test_a_few_damaged_files(tmp_path):
+    survive(tmp_path, 15)
+
+
+@pytest.mark.slow
+def test_many_damaged_files(tmp_path):
+    """2,000 in all."""
+    survive(tmp_path, 2000 // len(WRITERS) + 1)
