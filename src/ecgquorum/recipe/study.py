@@ -61,8 +61,8 @@ PAPER_ATTACKS = (AttackRecipe(kind="pgd"), AttackRecipe(kind="sap"))
 
 USUAL_ATTACKS = (
     *PAPER_ATTACKS,
-    AttackRecipe(kind="pgd", target=WHOLE, records=200),
-    AttackRecipe(kind="quiet", target=WHOLE, records=200),
+    AttackRecipe(kind="pgd", target=WHOLE, records=100),
+    AttackRecipe(kind="quiet", target=WHOLE, records=100),
 )
 
 
