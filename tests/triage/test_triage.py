@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -145,3 +147,23 @@ def test_a_file_that_wants_too_much_memory_costs_only_itself(folder, ensemble, t
     places = [Place(str(tmp_path), "large.npz"), Place(str(folder), "r03.npz")]
     found = list(read_apart(places, Wanted(ensemble.spec), n_readers=1, memory_bytes=200 << 20))
     assert [type(one) for one in found] == [Unread, Fitted]
+
+
+def test_watching_answers_what_arrives(tiny_run, tmp_path):
+    (tmp_path / "in").mkdir()
+    command = [sys.executable, "-m", "ecgquorum.cli", "triage", str(tmp_path / "in"), "--watch", "--budget", "50%"]
+    command += ["--model", str(tiny_run), "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    worklist = tmp_path / "out" / "worklist.jsonl"
+    try:
+        for name in ("one", "two"):
+            write(simulate("N", seed=1, leads=("ECG",), seconds=6).recording, tmp_path / "in" / f"{name}.hea")
+            waited = time.monotonic()
+            while not worklist.is_file() or name not in {row["id"] for row in lines(tmp_path / "out")}:
+                assert time.monotonic() - waited < 90 and process.poll() is None
+                time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,15 +1,29 @@
 """Commands that take recordings: predict, triage, convert; and policies of triage."""
 
 import json
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ecgquorum.cli.application import DEFAULT_MODEL, Leads, Rate, Units, app, hints_from, policy_app, share_from
+from ecgquorum.cli.application import (
+    DEFAULT_MODEL,
+    INTERRUPTED,
+    Leads,
+    Rate,
+    Units,
+    app,
+    hints_from,
+    policy_app,
+    share_from,
+)
 from ecgquorum.console import counting, err, print_answer
 from ecgquorum.console import out as stdout
 from ecgquorum.errors import PolicyError
+
+WATCH_S = 3.0
+"""How often `triage --watch` looks."""
 
 
 @app.command()
@@ -70,6 +84,7 @@ def triage(
     leads: Leads = None,
     units: Units = None,
     readers: Annotated[int, typer.Option(min=1, max=64, help="Processes that read files.")] = 2,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on with what arrives there until Ctrl-C.")] = False,
 ) -> None:
     """Sort recordings into those that are answered and those that people should read.
 
@@ -88,12 +103,29 @@ def triage(
             f"{model}: expected a policy in its card, found none; give --budget 10%, or: ecgquorum policy fit"
         )
     wanted = Wanted(ensemble.spec, lead, hints_from(rate, leads, units))
-    with counting("recordings") as count:
-        journal = triage_files(ensemble, policy, paths, out, wanted=wanted, n_readers=readers, told=count)
     sentence = policy.sentence() if policy else f"At most {share:.0%} go to people: the most uncertain."
-    counts = write_worklist(journal, out, str(ensemble.card.get("name", model)), sentence, share)
-    told = ", ".join(f"{number} {decision}" for decision, number in sorted(counts.items())) or "nothing to sort"
-    stdout.print(f"{told}; the worklist is in {out / 'worklist.html'} and worklist.csv", markup=False)
+    name = str(ensemble.card.get("name", model))
+
+    def once() -> int:
+        with counting("recordings") as count:
+            journal = triage_files(
+                ensemble, policy, paths, out, wanted=wanted, n_readers=readers, told=count, only_settled=watch
+            )
+        if len(journal.known) != seen:
+            counts = write_worklist(journal, out, name, sentence, share)
+            told = ", ".join(f"{number} {decision}" for decision, number in sorted(counts.items())) or "nothing to sort"
+            stdout.print(f"{told}; the worklist is in {out / 'worklist.html'} and worklist.csv", markup=False)
+        return len(journal.known)
+
+    seen = -1
+    try:
+        seen = once()
+        while watch:
+            time.sleep(WATCH_S)
+            seen = once()
+    except KeyboardInterrupt:
+        err.print("stopped; what is answered is kept; the same command goes on", markup=False)
+        raise typer.Exit(0 if watch else INTERRUPTED) from None
 
 
 @policy_app.command("fit")

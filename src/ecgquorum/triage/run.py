@@ -6,6 +6,7 @@ DIR/worklist.jsonl  the same with every probability
 DIR/worklist.html   the same to look at
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -15,7 +16,7 @@ from ecgquorum.ensemble import Ensemble, Prediction
 from ecgquorum.errors import RecordingError, TriageError
 from ecgquorum.recordings.filetree import Folder, open_tree
 from ecgquorum.recordings.quality import Severity
-from ecgquorum.recordings.reading import recording_names
+from ecgquorum.recordings.reading import files_of, recording_names
 from ecgquorum.triage.apart import Fitted, Outcome, Place, Unread, Wanted, read_apart
 from ecgquorum.triage.journal import Journal, Row
 from ecgquorum.triage.policies import Policy
@@ -23,6 +24,7 @@ from ecgquorum.triage.policies import Policy
 CERTAIN, DEFERRED, UNREADABLE = "certain", "deferred", "unreadable"
 _GROUP = 32
 _DIGITS = 6
+_SETTLED_S, _GIVEN_UP_S = 2.0, 60.0
 Told = Callable[[int, int], None]
 """How many recordings are behind us, and of how many."""
 
@@ -60,10 +62,12 @@ def triage_files(
     wanted: Wanted | None = None,
     n_readers: int = 2,
     told: Told | None = None,
+    only_settled: bool = False,
 ) -> Journal:
     """Answer every recording that is not answered yet; gives the journal, from which the worklist is written.
 
-    policy: which of them go to people; None: only those of doubtful quality, until the worklist rations them
+    policy:       which of them go to people; None: only those of doubtful quality, until the worklist rations them
+    only_settled: leave alone what may still be on its way: files changed a moment ago, headers without their signal
     """
     out = Path(out)
     if out.exists() and not out.is_dir():
@@ -78,6 +82,8 @@ def triage_files(
     journal = Journal(out / "journal.jsonl", about)
     done = len(journal.known)
     waiting = [place for place in places_in(paths) if str(_place(place)) not in journal.known]
+    if only_settled:
+        waiting = [place for place in waiting if isinstance(place, Place) and _is_settled(place)]
     lost = [place for place in waiting if isinstance(place, Unread)]
     there = [place for place in waiting if isinstance(place, Place)]
     total = done + len(waiting)
@@ -88,6 +94,20 @@ def triage_files(
         if told:
             told(done, total)
     return journal
+
+
+def _is_settled(place: Place) -> bool:
+    """Whether all of its files are there and have not changed for a moment; some may be missing for good."""
+    folder = Path(place.tree)
+    if not folder.is_dir():
+        return True
+    try:
+        names = files_of(Folder(folder), place.name)
+    except RecordingError:
+        names = [place.name]
+    changed = [(folder / name).stat().st_mtime for name in names if (folder / name).is_file()]
+    age_s = time.time() - max(changed, default=0.0)
+    return age_s > (_SETTLED_S if len(changed) == len(names) else _GIVEN_UP_S)
 
 
 def _place(found: Place | Unread) -> Place:
