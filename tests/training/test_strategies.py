@@ -17,6 +17,7 @@ from ecgquorum.attacks import PGD
 from ecgquorum.errors import BundleError, TrainingError
 from ecgquorum.recipe import PARTS, DvergeRecipe, TrainingRecipe, parse_recipe, recipe_names
 from ecgquorum.training import planned_units
+from ecgquorum.training.checkpoint import Checkpoint
 from ecgquorum.training.decorrelation import decorrelation_loss
 from ecgquorum.training.loop import Silent, train_unit
 from ecgquorum.training.phases import (
@@ -210,8 +211,11 @@ def test_stored_features_are_those_of_the_deployed_checkpoint(runs, toy, tiny_co
     ensemble = load_ensemble(folder)
     for identity, member in list(zip(identities_on(toy, "dec", tiny_cohort), ensemble.members, strict=True))[:2]:
         kept = safetensors.torch.load_file(store.checkpoint_path(identity).with_name("features.safetensors"))
-        expected = extracted_features(member, tiny_cohort, tiny_cohort.part("train"), ensemble.spec)
-        assert torch.equal(kept["features"], expected)
+        deployed = extracted_features(member, tiny_cohort, tiny_cohort.part("train"), ensemble.spec)
+        torch.testing.assert_close(kept["features"], deployed, atol=1e-3, rtol=1e-2)  # whose weights are rounded
+        torch.nn.ModuleList([member]).load_state_dict(Checkpoint.load(store.checkpoint_path(identity), identity).best)
+        chosen = extracted_features(member, tiny_cohort, tiny_cohort.part("train"), ensemble.spec)
+        assert torch.equal(kept["features"], chosen)
 
 
 def test_features_of_other_weights_or_damaged_ones_are_computed_anew(tiny_ensemble, tiny_cohort, tmp_path):
