@@ -90,7 +90,7 @@ class Budget(Policy):
         """What it does."""
         return (
             f"About {self.share:.0%} of the recordings go to people: those with a normalised uncertainty above "
-            f"{self.threshold:.3f}, which {self.share:.0%} of the tune part had at most."
+            f"{self.threshold:.3f}, which at most {self.share:.0%} of the tune part exceeded."
         )
 
 
