@@ -10,7 +10,10 @@ EcgQuorumError
 ├── TrainingError    a training run cannot start, or cannot go on
 ├── BundleError      a model on disk is missing, damaged or does not match its card
 ├── ExportError      an ensemble cannot be written in another form
-└── ScorecardError   a scorecard is missing or damaged, or does not go with the others
+├── ScorecardError   a scorecard is missing or damaged, or does not go with the others
+├── PolicyError      a policy of triage cannot be fitted, or is not one that this version knows
+├── TriageError      triage cannot begin, or cannot go on where it stopped
+└── DeskError        the review desk cannot be opened, or refuses what it is asked
 
 Every message says what was expected, what was found and what to do. The command line prints that line alone.
 """
@@ -66,3 +69,7 @@ class PolicyError(EcgQuorumError):
 
 class TriageError(EcgQuorumError):
     """Triage cannot begin, or cannot go on where it stopped."""
+
+
+class DeskError(EcgQuorumError):
+    """The review desk cannot be opened, or refuses what it is asked."""

@@ -108,14 +108,16 @@ def files_of(tree: FileTree, name: str) -> list[str]:
     """The files that the recording of file `name` consists of: a WFDB header and its signal files, or the one file."""
     if not name.endswith(".hea"):
         return [name]
-    signals = dict.fromkeys(_signal_file(line) for line in tree.read(name).decode("latin-1").splitlines()[1:])
     folder = PurePosixPath(name).parent
-    return [name, *((folder / file).as_posix() for file in signals if file and PurePosixPath(file).name == file)]
+    return [name, *((folder / file).as_posix() for file in signal_files(tree.read(name)))]
 
 
-def _signal_file(line: str) -> str:
-    words = line.split()
-    return words[0] if words and not words[0].startswith("#") else ""
+def signal_files(header: bytes) -> list[str]:
+    """The files beside it that a WFDB header names, each once; paths that lead elsewhere are left out."""
+    told = [line.split() for line in header.decode("latin-1").splitlines()]
+    lines = [words for words in told if words and not words[0].startswith("#")]
+    names = dict.fromkeys(words[0] for words in lines[1:])
+    return [name for name in names if PurePosixPath(name).name == name]
 
 
 def read_from(tree: FileTree, name: str, hints: Hints = NO_HINTS) -> Recording:

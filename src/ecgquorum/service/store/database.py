@@ -1,0 +1,137 @@
+"""The database: SQLite within the data folder, or PostgreSQL by its URL; opened, brought up to date, locked to write.
+
+Writers come one after another: in SQLite by its own lock, in PostgreSQL by a lock on the head of the audit log, which
+every writer appends to. What a writer has read is then still so when it writes.
+"""
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Engine, create_engine, event, select
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError, SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from ecgquorum.errors import DeskError
+from ecgquorum.recordings.recording import one_line
+from ecgquorum.service.store.tables import HeadRow, SecretRow
+
+_BUSY_MS = 60_000
+_MIGRATION_LOCK = 0x65636771
+DRAW_SECRET, SESSION_SECRET = "draw", "session"  # noqa: S105 (names of secrets, not secrets)
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The time, with its zone."""
+    return datetime.now(UTC)
+
+
+def told(moment: datetime) -> str:
+    """The moment as it is stored."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class Store:
+    """The desk's database.
+
+    clock: says what time it is
+    """
+
+    def __init__(self, url: str, clock: Clock = utc_now) -> None:
+        self._engine = _engine(url)
+        self._clock = clock
+        self.url = url
+
+    def migrate(self) -> None:
+        """Bring the tables up to date, and make the secrets of a new desk."""
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+        try:
+            with self._engine.connect() as connection, connection.begin():
+                if connection.dialect.name == "postgresql":
+                    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
+                config.attributes["connection"] = connection
+                command.upgrade(config, "head")
+        except OperationalError as error:
+            raise _unreachable(self.url, error) from error
+        with self.writing() as session:
+            for name in (DRAW_SECRET, SESSION_SECRET):
+                if session.get(SecretRow, name) is None:
+                    session.add(SecretRow(name=name, value=secrets.token_hex(32)))
+
+    def secret(self, name: str) -> bytes:
+        """A secret of this desk."""
+        with self.reading() as session:
+            row = session.get_one(SecretRow, name)
+            return bytes.fromhex(row.value)
+
+    def now(self) -> str:
+        """The time as it is stored."""
+        return told(self._clock())
+
+    def after(self, seconds: float) -> str:
+        """The time in so many seconds."""
+        return told(self._clock() + timedelta(seconds=seconds))
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A session that sees one moment and changes nothing."""
+        with Session(self._engine, expire_on_commit=False, autoflush=False) as session:
+            yield session
+            session.rollback()
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A session that is alone in writing; it commits when the block ends well."""
+        engine = self._engine.execution_options(writes=True)
+        with Session(engine, expire_on_commit=False) as session, session.begin():
+            session.execute(select(HeadRow.id).with_for_update())
+            yield session
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._engine.dispose()
+
+
+def _engine(url: str) -> Engine:
+    try:
+        parsed = make_url(url)
+        if parsed.get_backend_name() == "sqlite":
+            return _sqlite(url)
+        return create_engine(url, pool_size=10, max_overflow=30, pool_pre_ping=True, isolation_level="READ COMMITTED")
+    except (ArgumentError, NoSuchModuleError, ImportError) as error:
+        raise DeskError(
+            f"--database: expected postgresql://USER@HOST/NAME or sqlite:///PATH, found: {one_line(error)}"
+        ) from error
+
+
+def _sqlite(url: str) -> Engine:
+    engine = create_engine(
+        url, connect_args={"check_same_thread": False, "timeout": _BUSY_MS / 1000}, pool_size=10, max_overflow=60
+    )
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # transactions begin where we say, not where the driver guesses
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={_BUSY_MS}"):
+            connection.execute(f"PRAGMA {pragma}").close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Any) -> None:
+        writes = connection.get_execution_options().get("writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _unreachable(url: str, error: SQLAlchemyError) -> DeskError:
+    reason = one_line(error.orig) if isinstance(error, DBAPIError) and isinstance(error.orig, Exception) else str(error)
+    where = make_url(url).render_as_string(hide_password=True)
+    return DeskError(f"{where}: expected a database that can be opened, found: {reason}")

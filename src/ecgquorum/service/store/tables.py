@@ -1,0 +1,179 @@
+"""The tables. Times are UTC in ISO 8601 with microseconds, as text: they sort, and hash, alike in every database."""
+
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+TIME = String(27)
+SHA256 = String(64)
+
+
+class State(StrEnum):
+    """Where a recording is on its way."""
+
+    INCOMPLETE = "incomplete"
+    WAITING = "waiting"
+    UNREADABLE = "unreadable"
+    CERTAIN = "certain"
+    DEFERRED = "deferred"
+    CONFIRMED = "confirmed"
+    AMENDED = "amended"
+    MERGED = "merged"
+
+
+CLOSED = (State.CONFIRMED, State.AMENDED)
+
+
+class Base(DeclarativeBase):
+    """The root of all tables."""
+
+    type_annotation_map = {dict[str, Any]: JSON, list[Any]: JSON}  # noqa: RUF012 (SQLAlchemy's own spelling)
+
+
+class RecordingRow(Base):
+    """An uploaded recording.
+
+    identity:     SHA-256 of what it consists of, once that is all there
+    name:         what the uploader calls it: shown, never used as a path
+    merged_into:  the recording that these files became a part of
+    worker:       who classifies it, until when · reader: who reads it, until when
+    priority:     the order of the worklist · audited: certain, and drawn to be read all the same
+    """
+
+    __tablename__ = "recordings"
+    __table_args__ = (Index("ix_recordings_state", "state", "audited"),)
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    identity: Mapped[str | None] = mapped_column(SHA256, unique=True)
+    name: Mapped[str] = mapped_column(String(200))
+    uploader: Mapped[str] = mapped_column(String(100))
+    state: Mapped[str] = mapped_column(String(16))
+    merged_into: Mapped[str | None] = mapped_column(ForeignKey("recordings.id"))
+    uploaded_at: Mapped[str] = mapped_column(TIME)
+    completed_at: Mapped[str | None] = mapped_column(TIME)
+    classified_at: Mapped[str | None] = mapped_column(TIME)
+    closed_at: Mapped[str | None] = mapped_column(TIME)
+    worker: Mapped[str | None] = mapped_column(String(64))
+    worker_until: Mapped[str | None] = mapped_column(TIME)
+    attempts: Mapped[int] = mapped_column(default=0)
+    reader: Mapped[str | None] = mapped_column(String(100))
+    reader_until: Mapped[str | None] = mapped_column(TIME)
+    audited: Mapped[bool] = mapped_column(default=False)
+    priority: Mapped[float] = mapped_column(Float, default=0.0)
+    rate_hz: Mapped[float | None] = mapped_column(Float)
+    leads: Mapped[list[Any] | None]
+    n_samples: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class FileRow(Base):
+    """A file of a recording; a WFDB header is at place 0, the signal files that it names behind it.
+
+    name: as its header calls it, or as it was uploaded · sha256: None while it is missing
+    """
+
+    __tablename__ = "files"
+    __table_args__ = (Index("ix_files_sha256", "sha256"),)
+
+    recording_id: Mapped[str] = mapped_column(ForeignKey("recordings.id"), primary_key=True)
+    place: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(200))
+    ending: Mapped[str] = mapped_column(String(8))
+    sha256: Mapped[str | None] = mapped_column(SHA256)
+    n_bytes: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class ResultRow(Base):
+    """What one model says of one recording: never more than once."""
+
+    __tablename__ = "results"
+    __table_args__ = (UniqueConstraint("recording_id", "model_sha256", name="one_result"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    recording_id: Mapped[str] = mapped_column(ForeignKey("recordings.id"))
+    model_sha256: Mapped[str] = mapped_column(SHA256)
+    at: Mapped[str] = mapped_column(TIME)
+    label: Mapped[str] = mapped_column(String(100))
+    decision: Mapped[str] = mapped_column(String(16))
+    reason: Mapped[str] = mapped_column(Text)
+    uncertainty: Mapped[float | None] = mapped_column(Float)
+    probability: Mapped[float | None] = mapped_column(Float)
+    calibrated_probability: Mapped[float | None] = mapped_column(Float)
+    probabilities: Mapped[dict[str, Any]]
+    member_probabilities: Mapped[list[Any]]
+    quality: Mapped[str] = mapped_column(String(16))
+    quality_reasons: Mapped[list[Any]]
+    seconds: Mapped[float | None] = mapped_column(Float)
+
+
+class VerdictRow(Base):
+    """What a reader says of a recording: before the ensemble's answer is shown ("first"), and after ("final")."""
+
+    __tablename__ = "verdicts"
+    __table_args__ = (UniqueConstraint("recording_id", "reader", "stage", name="one_verdict"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    recording_id: Mapped[str] = mapped_column(ForeignKey("recordings.id"))
+    reader: Mapped[str] = mapped_column(String(100))
+    stage: Mapped[str] = mapped_column(String(8))
+    label: Mapped[str] = mapped_column(String(100))
+    was_blind: Mapped[bool]
+    at: Mapped[str] = mapped_column(TIME)
+
+
+class TokenRow(Base):
+    """A token, of which only the hash is kept."""
+
+    __tablename__ = "tokens"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    name: Mapped[str] = mapped_column(String(100), unique=True)
+    role: Mapped[str] = mapped_column(String(16))
+    sha256: Mapped[str] = mapped_column(SHA256, unique=True)
+    created_at: Mapped[str] = mapped_column(TIME)
+    revoked_at: Mapped[str | None] = mapped_column(TIME)
+
+
+class SessionRow(Base):
+    """A browser that has shown its token; only the hash of the session's secret is kept."""
+
+    __tablename__ = "sessions"
+
+    sha256: Mapped[str] = mapped_column(SHA256, primary_key=True)
+    token_id: Mapped[str] = mapped_column(ForeignKey("tokens.id"))
+    until: Mapped[str] = mapped_column(TIME)
+
+
+class AuditRow(Base):
+    """An entry of the audit log; `sha256` covers everything else in it, and the entry before by its hash."""
+
+    __tablename__ = "audit"
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    at: Mapped[str] = mapped_column(TIME)
+    actor: Mapped[str] = mapped_column(String(100))
+    action: Mapped[str] = mapped_column(String(32))
+    subject: Mapped[str] = mapped_column(String(64))
+    details: Mapped[dict[str, Any]]
+    previous_sha256: Mapped[str] = mapped_column(SHA256)
+    sha256: Mapped[str] = mapped_column(SHA256)
+
+
+class HeadRow(Base):
+    """One row: how many entries the audit log has, and the hash of the last. Every writer locks it first."""
+
+    __tablename__ = "audit_head"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    number: Mapped[int]
+    sha256: Mapped[str] = mapped_column(SHA256)
+
+
+class SecretRow(Base):
+    """A secret of this desk, made when it was first started."""
+
+    __tablename__ = "secrets"
+
+    name: Mapped[str] = mapped_column(String(32), primary_key=True)
+    value: Mapped[str] = mapped_column(String(64))
