@@ -11,7 +11,7 @@
  *
  * @typedef {object} Geometry
  * @property {number} pxPerMm of the magnified paper @property {number} pxPerS @property {number} pxPerMv
- * @property {number} widthPx @property {number} heightPx @property {number} ratio
+ * @property {number} widthPx @property {number} heightPx @property {number} footerPx @property {number} ratio
  * @property {number} availableS seconds across the window @property {import("./layout.js").Sheet} sheet
  * @property {number} maxStartS @property {number} maxOffsetS
  */
@@ -21,6 +21,8 @@ import { PAGE_S, sheetOf } from "./layout.js";
 
 /** Left of the traces, where the calibration pulse stands. */
 export const GUTTER_MM = 10;
+const FOOTER_MM = 10;
+const LEAST_FOOTER_PX = 32;
 // Three canvases of four bytes a pixel; beyond it phones give up.
 const MAX_DEVICE_PX = 24e6;
 
@@ -32,12 +34,14 @@ export function geometryOf(view, recording, surface) {
   const { traces, durationS } = recording;
   const { speed, gain } = view;
   const sheet = sheetOf(view.layout, { traces, durationS, availableS, speed, gain, leastS: surface.leastS });
+  const footerPx = Math.max(FOOTER_MM * pxPerMm, LEAST_FOOTER_PX);
   return {
     pxPerMm,
     pxPerS: pxPerMm * speed,
     pxPerMv: pxPerMm * gain,
     widthPx,
-    heightPx: Math.ceil(sheet.heightMm * pxPerMm),
+    heightPx: Math.ceil(sheet.heightMm * pxPerMm + footerPx),
+    footerPx,
     ratio,
     availableS,
     sheet,

@@ -21,12 +21,11 @@ const COLUMNS = {
 /** A page of printed ECG. */
 export const PAGE_S = 10;
 export const TOP_MM = 5;
-export const BOTTOM_MM = 12;
 const SQUARE_MM = 5;
 const LEAST_ROW_MM = { "3x4+1": 25, "6x2": 20, strips: 25 };
 const LEAST_STACKED_ROW_MM = 15;
 const MOST_ROW_MM = 60;
-const MAX_STRIPS = 10;
+const MAX_STRIPS = 8;
 
 /** The layouts for these leads, the usual one first. @param {string[]} names */
 export function layoutsFor(names) {
@@ -51,15 +50,19 @@ export function sheetOf(layout, about) {
   const page = strips
     ? stripPanels(rowS, about.durationS)
     : panelNames(layout, names).map((row) => ({ startS: 0, panels: spread(row, names, rowS) }));
+  const pulseMm = squares(about.gain + 1);
   let topMm = TOP_MM;
+  let aboveBaseMm = 0;
   const rows = page.map((row) => {
     const { heightMm, aboveMm } = rowHeight(layout, row.panels, about);
-    const placed = { ...row, topMm, heightMm, baseMm: topMm + aboveMm };
-    topMm += heightMm;
+    const baseMm = Math.max(topMm + aboveMm, aboveBaseMm + pulseMm);
+    const placed = { ...row, topMm, heightMm: heightMm + baseMm - topMm - aboveMm, baseMm };
+    topMm += placed.heightMm;
+    aboveBaseMm = baseMm;
     return placed;
   });
   const last = rows[rows.length - 1];
-  return { rows, rowS, pageS: last.startS + rowS, heightMm: topMm + BOTTOM_MM, strips };
+  return { rows, rowS, pageS: last.startS + rowS, heightMm: topMm, strips };
 }
 
 function rowSeconds(layout, { durationS, availableS, speed, leastS }) {
@@ -89,11 +92,15 @@ function spread(row, names, rowS) {
   return row.map((name, column) => ({ trace: names.indexOf(name), fromS: column * lengthS, lengthS }));
 }
 
+/** @param {number} mm @returns {number} rounded up to whole squares */
+function squares(mm) {
+  return Math.ceil(mm / SQUARE_MM - 1e-9) * SQUARE_MM;
+}
+
 /** High enough for what its leads usually do, in whole squares, with the base line on a heavy line. */
 function rowHeight(layout, panels, { traces, gain }) {
   const extents = panels.map(({ trace }) => traces[trace].extentMv);
   const least = LEAST_ROW_MM[layout] ?? LEAST_STACKED_ROW_MM;
-  const squares = (mm) => Math.ceil(mm / SQUARE_MM - 1e-9) * SQUARE_MM;
   const up = gain * Math.max(0.2, ...extents.map(({ high }) => high));
   const down = gain * Math.max(0.2, ...extents.map(({ low }) => -low));
   const heightMm = Math.min(Math.max(squares(up + down + 3), least), MOST_ROW_MM);

@@ -7,8 +7,9 @@
  *   the recording's seconds, and device pixels
  */
 
-const COLOUR = [0, 104, 168];
-const MOST_ALPHA = 0.42;
+// Neither the paper's colour nor the caliper's.
+const COLOUR = [0, 128, 96];
+const MOST_ALPHA = 0.4;
 
 /**
  * @param {string} url
@@ -29,6 +30,7 @@ export async function loadMaps(url) {
 export class Bands {
   /** @param {Maps} maps @param {MemberMap} member */
   constructor(maps, member) {
+    this.member = member.name;
     this.startS = maps.start_s;
     this.stopS = maps.stop_s;
     this.images = new Map(Object.entries(member.leads).map(([lead, values]) => [lead, imageOf(values)]));

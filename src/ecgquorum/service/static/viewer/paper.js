@@ -33,12 +33,13 @@ export function drawPaper(canvas, geometry) {
   const pxPerMm = geometry.pxPerMm * geometry.ratio;
   context.fillStyle = PAPER;
   context.fillRect(0, 0, canvas.width, canvas.height);
-  if (geometry.pxPerMm >= LEAST_LIGHT_PX) rule(context, canvas, pxPerMm, 1, LIGHT);
-  rule(context, canvas, pxPerMm, 5, HEAVY);
+  const roomy = geometry.pxPerMm >= LEAST_LIGHT_PX;
+  if (roomy) rule(context, canvas, pxPerMm, 1, LIGHT, 1);
+  rule(context, canvas, pxPerMm, 5, HEAVY, roomy ? Math.max(1, Math.round(0.75 * geometry.ratio)) : 1);
 }
 
-function rule(context, { width, height }, pxPerMm, everyMm, colour) {
+function rule(context, { width, height }, pxPerMm, everyMm, colour, thick) {
   context.fillStyle = colour;
-  for (const x of gridLines(width, pxPerMm, everyMm)) context.fillRect(x, 0, 1, height);
-  for (const y of gridLines(height, pxPerMm, everyMm)) context.fillRect(0, y, width, 1);
+  for (const x of gridLines(width, pxPerMm, everyMm)) context.fillRect(x, 0, thick, height);
+  for (const y of gridLines(height, pxPerMm, everyMm)) context.fillRect(0, y, width, thick);
 }

@@ -22,11 +22,11 @@ export class Toolbar {
       choices("speed", "Paper speed", "mm/s", SPEEDS_MM_PER_S),
       choices("gain", "Gain", "mm/mV", GAINS_MM_PER_MV),
     ];
-    this.size = button("", "True size, 100 %");
+    this.size = button("", "Back to true size");
     this.caliper = button("Caliper", "Caliper: measures ms, mV and beats a minute");
     this.caliper.setAttribute("aria-keyshortcuts", "c");
-    this.screen = button("Screen size", "Fit a millimetre to this screen");
-    this.maps = make("div", { class: "ecg-choices ecg-maps", role: "group", "aria-label": "What a member looked at" });
+    this.screen = button("Screen size", "Screen size: make a millimetre true on this screen");
+    this.maps = make("div", { class: "ecg-choices ecg-apart ecg-maps", role: "group", "aria-label": "What a member looked at" });
     this.maps.hidden = true;
     const zoomOut = button("−", "Smaller");
     const zoomIn = button("+", "Larger");
@@ -49,7 +49,7 @@ export class Toolbar {
   /** Show a switch with the members' names. @param {string[]} members */
   offerMaps(members) {
     const words = make("span", { class: "ecg-unit", "aria-hidden": "true" }, ["Looked at by"]);
-    this.mapButtons = ["nobody", ...members].map((name) => button(name, name === "nobody" ? "Hide what members looked at" : `What ${name} looked at`));
+    this.mapButtons = ["nobody", ...members].map((name) => button(name, `Looked at by ${name}`));
     this.mapButtons.forEach((each, index) => this.#on(each, () => this.actions.showMap(index === 0 ? null : index - 1)));
     this.maps.replaceChildren(words, ...this.mapButtons);
     this.maps.hidden = false;
@@ -60,7 +60,9 @@ export class Toolbar {
     for (const { key, values, buttons } of this.groups) {
       buttons.forEach((each, index) => press(each, values[index] === view[key]));
     }
-    this.size.textContent = `${Math.round(view.zoom * 100)} %`;
+    const percent = `${Math.round(view.zoom * 100)} %`;
+    this.size.textContent = percent;
+    this.size.setAttribute("aria-label", `${percent}, back to true size`);
     press(this.size, Math.abs(view.zoom - 1) < 1e-6);
     press(this.caliper, caliper);
     press(this.screen, screen);

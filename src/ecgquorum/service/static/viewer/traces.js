@@ -1,14 +1,15 @@
 /** What is drawn over the grid, every frame: calibration pulses, leads, their names, the time, the scale. */
 
 import { GUTTER_MM, xOf } from "./geometry.js";
-import { BOTTOM_MM } from "./layout.js";
 import { PAPER } from "./paper.js";
 import { addTrace } from "./reduction.js";
 import { printedScale } from "./scale.js";
 
 const INK = "#16181d";
 const QUIET_INK = "#6d5450";
+const TEXT_MM = 3.3;
 const LEAST_TEXT_PX = 11;
+const LEAST_NAME_PX = 9;
 
 /**
  * @typedef {object} Drawing
@@ -26,18 +27,23 @@ export function drawTraces(drawing, bands) {
   const { context, geometry } = drawing;
   context.setTransform(1, 0, 0, 1, 0, 0);
   context.clearRect(0, 0, context.canvas.width, context.canvas.height);
+  if (bands) eachPanel(drawing, (row, panel, window) => drawBand(drawing, bands, row, panel, window));
+  drawNames(drawing);
   context.lineWidth = 1;
   context.lineJoin = "bevel";
-  for (const row of geometry.sheet.rows) {
+  eachPanel(drawing, (row, panel, window) => drawLead(drawing, row, panel, window));
+  for (const row of geometry.sheet.rows) drawPulse(drawing, row);
+  drawFooter(drawing, bands);
+}
+
+/** @param {Drawing} drawing @param {(row, panel, window) => void} draw called for what is inside the window */
+function eachPanel(drawing, draw) {
+  for (const row of drawing.geometry.sheet.rows) {
     for (const panel of row.panels) {
       const window = visible(drawing, row, panel);
-      if (!window) continue;
-      bands?.draw(context, drawing.recording.traces[panel.trace].name, bandOf(drawing, row, window));
-      drawLead(drawing, row, panel, window);
+      if (window) draw(row, panel, window);
     }
-    drawPulse(drawing, row);
   }
-  drawWords(drawing);
 }
 
 /**
@@ -51,16 +57,17 @@ function visible({ view, geometry, recording }, row, panel) {
   return toS > fromS ? { fromS, toS } : null;
 }
 
-function bandOf({ view, geometry }, row, { fromS, toS }) {
+function drawBand({ context, view, geometry, recording }, bands, row, panel, { fromS, toS }) {
   const { ratio, pxPerMm } = geometry;
-  return {
-    fromS: view.startS + row.startS + fromS,
-    toS: view.startS + row.startS + toS,
+  const rowStartS = view.startS + row.startS;
+  bands.draw(context, recording.traces[panel.trace].name, {
+    fromS: rowStartS + fromS,
+    toS: rowStartS + toS,
     left: xOf(geometry, view, fromS) * ratio,
     pxPerS: geometry.pxPerS * ratio,
-    top: row.topMm * pxPerMm * ratio,
-    height: row.heightMm * pxPerMm * ratio,
-  };
+    top: (row.topMm + 0.5) * pxPerMm * ratio,
+    height: (row.heightMm - 1) * pxPerMm * ratio,
+  });
 }
 
 function drawLead({ context, view, geometry, recording }, row, panel, { fromS, toS }) {
@@ -104,45 +111,53 @@ function drawPulse({ context, view, geometry }, row) {
   context.stroke();
 }
 
-function drawWords(drawing) {
+/** Before the traces: no name hides a wave. */
+function drawNames(drawing) {
   const { context, view, geometry, recording } = drawing;
-  const { rows, strips, pageS } = geometry.sheet;
   const mm = geometry.pxPerMm * geometry.ratio;
-  const textPx = Math.max(LEAST_TEXT_PX * geometry.ratio, 3.3 * mm);
+  const textPx = Math.max(LEAST_NAME_PX * geometry.ratio, TEXT_MM * mm);
   const write = writer(context, textPx);
-  for (const row of rows) {
-    for (const panel of row.panels) {
-      const window = visible(drawing, row, panel);
-      if (!window || window.toS - window.fromS < 0.05 * panel.lengthS) continue;
-      const at = strips ? `   ${clock(view.startS + row.startS)}` : "";
-      const name = recording.traces[panel.trace].name + at;
-      write(name, xOf(geometry, view, window.fromS) * geometry.ratio + mm, row.topMm * mm + textPx * 0.9, INK, 600);
-    }
-  }
-  const bottom = context.canvas.height;
-  if (!strips) drawSeconds(drawing, write, bottom - BOTTOM_MM * mm, mm);
-  const line = bottom - 1.6 * mm;
+  eachPanel(drawing, (row, panel, { fromS, toS }) => {
+    if (toS - fromS < 0.05 * panel.lengthS) return;
+    const at = geometry.sheet.strips ? `   ${clock(view.startS + row.startS)}` : "";
+    const left = xOf(geometry, view, fromS) * geometry.ratio + mm;
+    write(recording.traces[panel.trace].name + at, left, row.topMm * mm + 0.9 * textPx, INK, 600);
+  });
+}
+
+/** Below the rows: the time, the scale, and which part of the recording this is. */
+function drawFooter(drawing, bands) {
+  const { context, view, geometry, recording } = drawing;
+  const { strips, pageS } = geometry.sheet;
+  const mm = geometry.pxPerMm * geometry.ratio;
+  const textPx = Math.max(LEAST_TEXT_PX * geometry.ratio, TEXT_MM * mm);
+  const write = writer(context, textPx);
+  const { width, height } = context.canvas;
+  if (!strips) drawSeconds(drawing, write, height - geometry.footerPx * geometry.ratio, textPx);
+  const line = height - 0.45 * textPx;
   write(printedScale(view), mm, line, INK, 600);
   const shownS = Math.min(view.startS + pageS, recording.durationS);
-  const span = `${clock(view.startS)} to ${clock(shownS)} of ${clock(recording.durationS)}`;
+  const mapped = bands ? `looked at by ${bands.member}   ` : "";
+  const span = `${mapped}${clock(view.startS)} to ${clock(shownS)} of ${clock(recording.durationS)}`;
+  const room = width - 3 * mm - context.measureText(printedScale(view)).width;
   context.textAlign = "right";
-  if (geometry.widthPx > 480) write(span, context.canvas.width - mm, line, QUIET_INK, 400);
+  if (context.measureText(span).width < room) write(span, width - mm, line, QUIET_INK, 400);
   context.textAlign = "left";
 }
 
 /** A tick for each second, with its number where there is room. */
-function drawSeconds({ context, view, geometry, recording }, write, top, mm) {
-  const pxPerS = geometry.pxPerS * geometry.ratio;
-  const every = [1, 2, 5, 10, 30, 60].find((seconds) => seconds * pxPerS > 12 * mm) ?? 60;
+function drawSeconds({ context, view, geometry, recording }, write, top, textPx) {
+  const { ratio } = geometry;
+  const every = [1, 2, 5, 10, 30, 60].find((seconds) => seconds * geometry.pxPerS * ratio > 3.5 * textPx) ?? 60;
+  const [first, beyond] = [GUTTER_MM * geometry.pxPerMm * ratio, context.canvas.width];
   const lastS = Math.min(view.startS + geometry.sheet.rowS, recording.durationS);
   context.textAlign = "center";
-  for (let second = Math.ceil(view.startS - 1e-6); second <= lastS; second++) {
-    const x = xOf(geometry, view, second - view.startS) * geometry.ratio;
-    if (x < GUTTER_MM * mm - 1 || x > context.canvas.width) continue;
+  for (let second = Math.ceil(view.startS - 1e-6); second <= lastS + 1e-6; second++) {
+    const x = xOf(geometry, view, second - view.startS) * ratio;
+    if (x < first - 1 || x >= beyond) continue;
     context.fillStyle = QUIET_INK;
-    context.fillRect(Math.round(x), top, 1, mm);
-    const room = x + 4 * mm < context.canvas.width;
-    if (second % every === 0 && room) write(clock(second), x, top + 4.6 * mm, QUIET_INK, 400);
+    context.fillRect(Math.round(x), Math.round(top), 1, Math.round(textPx / 4));
+    if (second % every === 0 && x + 1.3 * textPx < beyond) write(clock(second), x, top + 1.25 * textPx, QUIET_INK, 400);
   }
   context.textAlign = "left";
 }
@@ -153,7 +168,7 @@ function writer(context, textPx) {
   return (words, x, y, colour, weight) => {
     context.font = `${weight} ${textPx}px system-ui, sans-serif`;
     context.strokeStyle = PAPER;
-    context.lineWidth = textPx / 4;
+    context.lineWidth = textPx / 5;
     context.strokeText(words, x, y);
     context.fillStyle = colour;
     context.fillText(words, x, y);
