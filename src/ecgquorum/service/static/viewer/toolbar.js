@@ -1,0 +1,94 @@
+/**
+ * The buttons above the paper. Buttons and no lists: a list would take the digits and letters that are the page's.
+ *
+ * @typedef {object} Actions
+ * @property {(patch: Partial<import("./geometry.js").View>) => void} choose
+ * @property {(factor: number) => void} zoom
+ * @property {() => void} trueSize @property {() => void} fit
+ * @property {() => void} toggleCaliper @property {() => void} toggleScreen
+ * @property {(member: number | null) => void} showMap
+ * @property {() => void} done after a click, so that the next key is not the button's
+ */
+
+import { make } from "./elements.js";
+import { GAINS_MM_PER_MV, SPEEDS_MM_PER_S } from "./scale.js";
+
+export class Toolbar {
+  /** @param {string[]} layouts @param {Actions} actions */
+  constructor(layouts, actions) {
+    this.actions = actions;
+    this.groups = [
+      choices("layout", "Layout", "", layouts, (name) => name.replace("x", "×")),
+      choices("speed", "Paper speed", "mm/s", SPEEDS_MM_PER_S),
+      choices("gain", "Gain", "mm/mV", GAINS_MM_PER_MV),
+    ];
+    this.size = button("", "Back to true size");
+    this.caliper = button("Caliper", "Caliper: measures ms, mV and beats a minute");
+    this.caliper.setAttribute("aria-keyshortcuts", "c");
+    this.screen = button("Screen size", "Screen size: make a millimetre true on this screen");
+    this.maps = make("div", { class: "ecg-choices ecg-apart ecg-maps", role: "group", "aria-label": "What a member looked at" });
+    this.maps.hidden = true;
+    const zoomOut = button("−", "Smaller");
+    const zoomIn = button("+", "Larger");
+    const fit = button("Fit", "Fit ten seconds to the width");
+    const zooms = make("div", { class: "ecg-choices", role: "group", "aria-label": "Magnification" }, [zoomOut, this.size, zoomIn, fit]);
+    const tools = make("div", { class: "ecg-choices ecg-apart" }, [this.caliper, this.screen]);
+    const shown = this.groups.filter(({ values }) => values.length > 1).map(({ element }) => element);
+    this.element = make("div", { class: "ecg-toolbar", role: "toolbar", "aria-label": "ECG paper" }, [...shown, zooms, tools, this.maps]);
+    for (const { key, values, buttons } of this.groups) {
+      buttons.forEach((each, index) => this.#on(each, () => actions.choose({ [key]: values[index] })));
+    }
+    this.#on(zoomOut, () => actions.zoom(0.8));
+    this.#on(zoomIn, () => actions.zoom(1.25));
+    this.#on(this.size, actions.trueSize);
+    this.#on(fit, actions.fit);
+    this.#on(this.caliper, actions.toggleCaliper, false);
+    this.#on(this.screen, actions.toggleScreen, false);
+  }
+
+  /** Show a switch with the members' names. @param {string[]} members */
+  offerMaps(members) {
+    const words = make("span", { class: "ecg-unit", "aria-hidden": "true" }, ["Looked at by"]);
+    this.mapButtons = ["nobody", ...members].map((name) => button(name, `Looked at by ${name}`));
+    this.mapButtons.forEach((each, index) => this.#on(each, () => this.actions.showMap(index === 0 ? null : index - 1)));
+    this.maps.replaceChildren(words, ...this.mapButtons);
+    this.maps.hidden = false;
+  }
+
+  /** @param {import("./geometry.js").View} view @param {{caliper: boolean, screen: boolean, member: number | null}} state */
+  update(view, { caliper, screen, member }) {
+    for (const { key, values, buttons } of this.groups) {
+      buttons.forEach((each, index) => press(each, values[index] === view[key]));
+    }
+    const percent = `${Math.round(view.zoom * 100)} %`;
+    this.size.textContent = percent;
+    this.size.setAttribute("aria-label", `${percent}, back to true size`);
+    press(this.size, Math.abs(view.zoom - 1) < 1e-6);
+    press(this.caliper, caliper);
+    press(this.screen, screen);
+    this.screen.setAttribute("aria-expanded", String(screen));
+    this.mapButtons?.forEach((each, index) => press(each, (member ?? -1) === index - 1));
+  }
+
+  #on(element, act, done = true) {
+    element.addEventListener("click", (event) => {
+      act();
+      if (done && event.detail > 0) this.actions.done();
+    });
+  }
+}
+
+function choices(key, label, unit, values, wordOf = String) {
+  const buttons = values.map((value) => button(wordOf(value), `${label} ${wordOf(value)} ${unit}`.trim()));
+  const words = unit === "" ? [] : [make("span", { class: "ecg-unit", "aria-hidden": "true" }, [unit])];
+  const element = make("div", { class: "ecg-choices", role: "group", "aria-label": label }, [...buttons, ...words]);
+  return { key, values, buttons, element };
+}
+
+function button(words, label) {
+  return make("button", { type: "button", "aria-label": label, title: label }, [words]);
+}
+
+function press(element, pressed) {
+  element.setAttribute("aria-pressed", String(pressed));
+}

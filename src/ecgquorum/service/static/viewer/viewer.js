@@ -1,0 +1,206 @@
+/** The viewer of one recording: what the reader chose, and one drawing a frame of whatever changed. */
+
+import { CaliperTool } from "./calipers.js";
+import { make } from "./elements.js";
+import { bounded, fittingZoom, geometryOf, GUTTER_MM, largestZoom, panned, rowSecondsAt } from "./geometry.js";
+import { commandOf, listenToPointers } from "./gestures.js";
+import { layoutsFor, PAGE_S } from "./layout.js";
+import { Bands, loadMaps } from "./maps.js";
+import { Overview } from "./overview.js";
+import { drawPaper, resize } from "./paper.js";
+import { boundedZoom, browserStorage, CSS_PX_PER_MM, printedScale, screenPxPerMm } from "./scale.js";
+import { ScreenPanel } from "./screen.js";
+import { Toolbar } from "./toolbar.js";
+import { drawTraces } from "./traces.js";
+
+// Ten seconds at 25 mm/s and the pulse: fits A4 and Letter across. 4 is about 400 dots an inch.
+const PRINT = { widthPx: 260.5 * CSS_PX_PER_MM, pxPerMm: CSS_PX_PER_MM, ratio: 4, leastS: 0 };
+const SQUARE_MM = 5;
+
+export class Viewer {
+  /** @param {HTMLElement} root @param {import("./recording.js").Recording} recording */
+  constructor(root, recording) {
+    this.root = root;
+    this.recording = recording;
+    const layouts = layoutsFor(recording.traces.map(({ name }) => name));
+    /** @type {import("./geometry.js").View} */
+    this.view = { layout: layouts[0], speed: 25, gain: 10, zoom: 1, startS: 0, offsetS: 0 };
+    this.maps = null;
+    this.member = null;
+    this.bands = null;
+    this.printing = false;
+    this.stale = true;
+    this.#build(layouts);
+    this.#listen();
+    this.#paint();
+  }
+
+  #build(layouts) {
+    this.grid = make("canvas", { class: "ecg-grid", "aria-hidden": "true" });
+    this.ink = make("canvas", { class: "ecg-ink", role: "img" });
+    this.stage = make(
+      "div",
+      {
+        class: "ecg-stage",
+        tabindex: "0",
+        role: "group",
+        "aria-label": "ECG paper: arrow keys move it, plus and minus magnify, c takes the caliper, Escape puts it away",
+      },
+      [this.grid, this.ink],
+    );
+    this.calipers = new CaliperTool(this.stage, () => this, () => this.#repaint());
+    this.screen = new ScreenPanel(() => this.#repaint(true));
+    this.overview = new Overview(this.recording, (startS) => this.#go({ ...this.view, startS: 0, offsetS: 0 }, startS));
+    this.toolbar = new Toolbar(layouts, {
+      choose: (patch) => this.choose(patch),
+      zoom: (factor) => this.magnify(factor),
+      trueSize: () => this.magnify(1 / this.view.zoom),
+      fit: () => this.fit(),
+      toggleCaliper: () => this.toggleCaliper(),
+      toggleScreen: () => {
+        this.screen.toggle();
+        this.#repaint(true);
+      },
+      showMap: (member) => this.showMap(member),
+      done: () => this.stage.focus({ preventScroll: true }),
+    });
+    this.root.replaceChildren(this.toolbar.element, this.screen.element, this.stage, this.overview.element);
+  }
+
+  #listen() {
+    listenToPointers(this.stage, {
+      dragged: (dxPx) => this.#go(this.view, -dxPx / this.geometry.pxPerS),
+      magnified: (factor, atX) => this.magnify(factor, atX),
+      pressed: (event) => (this.calipers.isOpen ? this.calipers.begin(event) : null),
+    });
+    this.root.addEventListener("keydown", (event) => this.#key(event));
+    new ResizeObserver(() => {
+      if (this.root.clientWidth !== this.widthPx) this.#repaint(true);
+    }).observe(this.root);
+    window.addEventListener("resize", () => {
+      // Another screen, or the page zoomed.
+      if (window.devicePixelRatio !== this.geometry.ratio) this.#repaint(true);
+    });
+    window.addEventListener("beforeprint", () => this.#print(true));
+    window.addEventListener("afterprint", () => this.#print(false));
+  }
+
+  #key(event) {
+    if (event.target instanceof HTMLInputElement) return;
+    const command = commandOf(event);
+    if (!command || (command.kind === "escape" && !this.calipers.isOpen)) return;
+    event.preventDefault();
+    if (command.kind === "move") this.#go(this.view, (command.squares * SQUARE_MM) / this.view.speed);
+    else if (command.kind === "pages") this.#go(this.view, command.count * this.overview.seenS);
+    else if (command.kind === "end") this.#go(this.view, command.last ? Infinity : -Infinity);
+    else if (command.kind === "zoom") this.magnify(command.factor);
+    else this.toggleCaliper();
+  }
+
+  /** @param {Partial<import("./geometry.js").View>} patch of layout, speed or gain */
+  choose(patch) {
+    this.view = { ...this.view, ...patch };
+    this.#repaint(true);
+  }
+
+  /** @param {number} factor @param {number} [atX] CSS pixels: what is there stays there */
+  magnify(factor, atX = GUTTER_MM * this.geometry.pxPerMm) {
+    const zoom = boundedZoom(this.view.zoom * factor, largestZoom(this.view, this.geometry));
+    const heldS = rowSecondsAt(this.geometry, this.view, atX);
+    const view = { ...this.view, zoom: Math.abs(zoom - 1) < 0.01 ? 1 : zoom, offsetS: 0 };
+    const geometry = geometryOf(view, this.recording, this.#surface());
+    this.view = panned(view, geometry, heldS - rowSecondsAt(geometry, view, atX));
+    this.#repaint(true);
+  }
+
+  fit() {
+    this.view = { ...this.view, zoom: fittingZoom(this.view, this.recording, this.#surface()), offsetS: 0 };
+    this.#repaint(true);
+  }
+
+  toggleCaliper() {
+    if (this.calipers.isOpen) {
+      this.calipers.close();
+      this.stage.focus({ preventScroll: true });
+    } else {
+      this.calipers.open();
+    }
+    this.#showState();
+  }
+
+  /** Ask for the maps; they come when the reader may see them. @param {string} url */
+  async reveal(url) {
+    this.maps = await loadMaps(url);
+    if (!this.maps) return;
+    this.toolbar.offerMaps(this.maps.members.map(({ name }) => name));
+    this.showMap(0);
+  }
+
+  /** @param {number | null} member its place among the members; null shows none */
+  showMap(member) {
+    this.member = member;
+    this.bands = member === null ? null : new Bands(this.maps, this.maps.members[member]);
+    this.#showState();
+    this.#repaint();
+  }
+
+  #go(view, seconds) {
+    this.view = panned(view, this.geometry, seconds);
+    this.#repaint();
+  }
+
+  #surface() {
+    if (this.printing) return PRINT;
+    const ratio = window.devicePixelRatio;
+    return { widthPx: this.root.clientWidth, pxPerMm: screenPxPerMm(browserStorage(), ratio), ratio, leastS: PAGE_S };
+  }
+
+  #repaint(stale = false) {
+    this.stale ||= stale;
+    this.frame ??= requestAnimationFrame(() => this.#paint());
+  }
+
+  #paint() {
+    cancelAnimationFrame(this.frame);
+    this.frame = undefined;
+    if (this.stale) this.#layOut();
+    const { view, geometry, recording } = this;
+    drawTraces({ context: this.ink.getContext("2d"), view, geometry, recording }, this.bands);
+    this.overview.draw(view);
+    this.calipers.draw();
+  }
+
+  #layOut() {
+    this.stale = false;
+    this.widthPx = this.root.clientWidth;
+    this.geometry = geometryOf(this.view, this.recording, this.#surface());
+    this.view = bounded(this.view, this.geometry);
+    resize(this.grid, this.geometry);
+    resize(this.ink, this.geometry);
+    drawPaper(this.grid, this.geometry);
+    this.stage.style.height = this.grid.style.height;
+    this.overview.layOut(this.geometry);
+    this.#showState();
+  }
+
+  #showState() {
+    this.toolbar.update(this.view, {
+      caliper: this.calipers.isOpen,
+      screen: !this.screen.element.hidden,
+      member: this.member,
+    });
+    this.stage.classList.toggle("ecg-measuring", this.calipers.isOpen);
+    const names = this.recording.traces.map(({ name }) => name).join(", ");
+    this.ink.setAttribute("aria-label", `ECG: ${names}; ${printedScale(this.view)}`);
+  }
+
+  /** On paper a CSS millimetre is one: no magnification and no correction for a screen. */
+  #print(printing) {
+    if (printing === this.printing) return;
+    if (printing) this.onScreen = this.view;
+    this.view = printing ? { ...this.view, zoom: 1, offsetS: 0 } : this.onScreen;
+    this.printing = printing;
+    this.stale = true;
+    this.#paint();
+  }
+}
