@@ -6,7 +6,7 @@ mends that too is found by a head that was noted elsewhere (`noted`).
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,3 +93,9 @@ def verified(session: Session, noted: tuple[int, str] | None = None) -> Verified
     if noted and noted[0] > number:
         return Verified(number, last, f"the log ends at entry {number}, entry {noted[0]} was noted")
     return Verified(number, last)
+
+
+def latest(session: Session, before: int, limit: int) -> Sequence[AuditRow]:
+    """The entries in front of number `before`, the latest first."""
+    query = select(AuditRow).where(AuditRow.number < before).order_by(AuditRow.number.desc())
+    return session.scalars(query.limit(limit)).all()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from ecgquorum.service.store import audit
@@ -53,15 +53,23 @@ class Draw:
         return self.number(identity, "audit") < self.share
 
 
-def claim(session: Session, at: str, until: str, worker: str, most: int) -> Sequence[RecordingRow]:
-    """The oldest recordings that wait and are nobody's, now this worker's; what was tried before comes alone."""
-    free = (
+def anything_waits(session: Session, at: str) -> bool:
+    """Whether there is something to classify that is nobody's."""
+    return session.scalars(_free(at).limit(1)).first() is not None
+
+
+def _free(at: str) -> Select[tuple[RecordingRow]]:
+    return (
         select(RecordingRow)
         .where(RecordingRow.state == State.WAITING)
         .where(or_(RecordingRow.worker_until.is_(None), RecordingRow.worker_until < at))
         .order_by(RecordingRow.attempts, RecordingRow.completed_at, RecordingRow.id)
     )
-    rows = session.scalars(free.limit(most)).all()
+
+
+def claim(session: Session, at: str, until: str, worker: str, most: int) -> Sequence[RecordingRow]:
+    """The oldest recordings that wait and are nobody's, now this worker's; what was tried before comes alone."""
+    rows = session.scalars(_free(at).limit(most)).all()
     fresh = [row for row in rows if row.attempts == 0] or rows[:1]
     for row in fresh:
         row.worker, row.worker_until, row.attempts = worker, until, row.attempts + 1

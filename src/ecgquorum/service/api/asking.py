@@ -1,0 +1,49 @@
+"""What routes need of a request: the desk, who asks, an id that is one."""
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Request
+from pydantic import BaseModel
+
+from ecgquorum.service.changes import Changes
+from ecgquorum.service.desk import Desk
+from ecgquorum.service.store.tokens import Actor
+from ecgquorum.service.worker import Worker
+
+
+class Problem(BaseModel):
+    """Why something was refused: what was expected, what was found, what to do."""
+
+    detail: str
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The refusals of a route, for its description; those of the gate are everywhere."""
+    return {status: {"model": Problem} for status in (401, 403, 413, 421, *statuses)}
+
+
+def _desk(request: Request) -> Desk:
+    desk: Desk = request.app.state.desk
+    return desk
+
+
+def _changes(request: Request) -> Changes:
+    changes: Changes = request.app.state.changes
+    return changes
+
+
+def _worker(request: Request) -> Worker | None:
+    worker: Worker | None = request.app.state.worker
+    return worker
+
+
+def _actor(request: Request) -> Actor:
+    actor: Actor = request.state.actor
+    return actor
+
+
+ThisDesk = Annotated[Desk, Depends(_desk)]
+ThisWorker = Annotated[Worker | None, Depends(_worker)]
+TheseChanges = Annotated[Changes, Depends(_changes)]
+Who = Annotated[Actor, Depends(_actor)]
+RecordingId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="A recording's id, as `PUT` gave it.")]

@@ -1,0 +1,89 @@
+"""Verdicts for others: labels.csv that `ecgquorum cohort build` reads, the recordings with it, and the audit log."""
+
+import csv
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from ecgquorum.service.desk import Desk
+from ecgquorum.service.files import NamedFile, layout
+from ecgquorum.service.store import audit, recordings
+from ecgquorum.service.store.reviews import FINAL, FIRST, result_of, verdicts_of
+from ecgquorum.service.store.tables import CLOSED, AuditRow, RecordingRow
+
+COLUMNS = ("id", "label", "first_label", "ensemble_label", "uncertainty", "audited", "reader", "reviewed_at", "sha256")
+
+
+def labels_csv(session: Session) -> str:
+    """A line for each recording that people have read; `id` is its file's name in `cohort.zip`."""
+    table = io.StringIO()
+    writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in _closed(session):
+        final = next(verdict for verdict in verdicts_of(session, row.id) if verdict.stage == FINAL)
+        first = next(
+            one for one in verdicts_of(session, row.id) if one.stage == FIRST and one.reader == final.reader
+        )
+        result = result_of(session, row.id)
+        ending = recordings.files_of(session, row.id)[0].ending
+        writer.writerow(
+            {
+                "id": f"{row.id}{ending}",
+                "label": final.label,
+                "first_label": first.label,
+                "ensemble_label": result.label,
+                "uncertainty": result.uncertainty,
+                "audited": "yes" if row.audited else "no",
+                "reader": _as_text(final.reader),
+                "reviewed_at": final.at,
+                "sha256": row.identity,
+            }
+        )
+    return table.getvalue()
+
+
+def cohort_zip(session: Session, desk: Desk) -> Path:
+    """An archive of labels.csv and all recordings in it, under names of our own; whoever asks for it removes it."""
+    handle = tempfile.NamedTemporaryFile(  # noqa: SIM115 (it outlives this function)
+        dir=desk.files.folder / "incoming", suffix=".zip", delete=False
+    )
+    with handle, zipfile.ZipFile(handle, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("labels.csv", labels_csv(session))
+        for row in _closed(session):
+            files = [
+                NamedFile(file.name, file.ending, file.sha256 or "") for file in recordings.files_of(session, row.id)
+            ]
+            for name, content in layout(row.id, files, desk.files):
+                if isinstance(content, bytes):
+                    archive.writestr(name, content)
+                else:
+                    archive.write(content, name)
+    return Path(handle.name)
+
+
+def audit_lines(session: Session) -> Iterator[str]:
+    """The audit log, an entry a line."""
+    for row in audit.entries(session):
+        yield json.dumps(audit_entry(row), ensure_ascii=False) + "\n"
+
+
+def audit_entry(row: AuditRow) -> dict[str, object]:
+    """An entry as plain values."""
+    names = ("number", "at", "actor", "action", "subject", "details", "previous_sha256", "sha256")
+    return {name: getattr(row, name) for name in names}
+
+
+def _closed(session: Session) -> list[RecordingRow]:
+    query = select(RecordingRow).where(RecordingRow.state.in_(CLOSED))
+    return list(session.scalars(query.order_by(RecordingRow.closed_at, RecordingRow.id)))
+
+
+def _as_text(name: str) -> str:
+    """A name that no spreadsheet takes for a formula."""
+    return f"'{name}" if name[:1] in "=+-@" else name

@@ -1,0 +1,221 @@
+"""How the desk is doing: how much is deferred, who is right, whether recordings are still like those of training."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import median
+
+from pydantic import BaseModel
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from ecgquorum.service.desk import Desk
+from ecgquorum.service.store import worklist
+from ecgquorum.service.store.reviews import FINAL, FIRST
+from ecgquorum.service.store.tables import CLOSED, RecordingRow, ResultRow, State, VerdictRow
+from ecgquorum.service.views import seconds_between
+from ecgquorum.triage import Budget, Threshold
+from ecgquorum.triage.run import DEFERRED, UNREADABLE
+
+_STEPS_S = (60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400)
+_MOST_STEPS = 30
+_BINS = 20
+_Z = 1.959963984540054
+
+
+class Share(BaseModel):
+    """A share with its 95 % interval (Wilson): `count` of `total`."""
+
+    count: int
+    total: int
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class Step(BaseModel):
+    """What happened in one step of time."""
+
+    at: str
+    uploaded: int
+    answered: int
+    deferred: int
+    reviewed: int
+
+
+class Drift(BaseModel):
+    """Uncertainty here against that of training, where it lies between 0 and 1 by definition.
+
+    bins:     numbers of recordings with an uncertainty from `edges[i]` to `edges[i + 1]`
+    outside:  the share beyond what training ever saw
+    above:    the share above the policy's threshold; `expected_above`: the share that it was fitted to
+    moved:    whether the expected share is outside of the interval of the one that was found
+    """
+
+    edges: list[float]
+    bins: list[int]
+    threshold: float | None
+    outside: Share
+    above: Share | None
+    expected_above: float | None
+    moved: bool | None
+
+
+class Measures(BaseModel):
+    """All measures.
+
+    agreement:  by the ensemble's class, how often the final verdict was the same
+    confusion:  final verdict -> the ensemble's class -> how many
+    audit:      of certain recordings that were read all the same, how many were right
+    swayed:     of first verdicts that differed from the ensemble's answer, how many were given up for it
+    """
+
+    model: str
+    policy: str
+    counts: dict[str, int]
+    deferral: Share
+    agreement: dict[str, Share]
+    confusion: dict[str, dict[str, int]]
+    audit: Share
+    swayed: Share
+    drift: Drift
+    step_s: int
+    steps: list[Step]
+    answer_s: float | None
+    review_s: float | None
+
+
+@dataclass(frozen=True)
+class _Reviewed:
+    """A closed case."""
+
+    first: str
+    final: str
+    answered: str
+    audited: bool
+
+
+def share(count: int, total: int) -> Share:
+    """count / total with Wilson's interval: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)."""
+    if total == 0:
+        return Share(count=0, total=0, value=None, low=None, high=None)
+    p, n, square = count / total, total, _Z * _Z
+    middle = (p + square / (2 * n)) / (1 + square / n)
+    half = _Z * math.sqrt(p * (1 - p) / n + square / (4 * n * n)) / (1 + square / n)
+    return Share(count=count, total=total, value=p, low=max(0.0, middle - half), high=min(1.0, middle + half))
+
+
+def measured(session: Session, desk: Desk) -> Measures:
+    """Everything, now."""
+    rows = session.execute(
+        select(RecordingRow, ResultRow)
+        .join(ResultRow, ResultRow.recording_id == RecordingRow.id)
+        .where(ResultRow.model_sha256 == desk.model_sha256)
+    ).all()
+    results = [result for _, result in rows if result.decision != UNREADABLE]
+    reviewed = _reviewed(session, desk.model_sha256)
+    uploaded = session.scalars(select(RecordingRow.uploaded_at).where(RecordingRow.state != State.MERGED)).all()
+    closed = [row.closed_at for row, _ in rows if row.closed_at]
+    step_s, steps = _steps(uploaded, results, closed)
+    answer_s = [seconds_between(row.completed_at, row.classified_at) for row, _ in rows if row.completed_at]
+    review_s = [seconds_between(row.classified_at, row.closed_at) for row, _ in rows if row.closed_at]
+    differed = [one for one in reviewed if one.first != one.answered]
+    audited = [one for one in reviewed if one.audited]
+    return Measures(
+        model=desk.model_name,
+        policy=desk.policy.sentence(),
+        counts=worklist.counts(session),
+        deferral=share(sum(one.decision == DEFERRED for one in results), len(results)),
+        agreement={name: _agreement([one for one in reviewed if one.answered == name]) for name in desk.classes},
+        confusion=_confusion(reviewed, desk.classes),
+        audit=share(sum(one.final == one.answered for one in audited), len(audited)),
+        swayed=share(sum(one.final == one.answered for one in differed), len(differed)),
+        drift=_drift([one.uncertainty for one in results if one.uncertainty is not None], desk),
+        step_s=step_s,
+        steps=steps,
+        answer_s=median(answer_s) if answer_s else None,
+        review_s=median(review_s) if review_s else None,
+    )
+
+
+def _reviewed(session: Session, model_sha256: str) -> list[_Reviewed]:
+    verdicts: dict[str, dict[str, dict[str, str]]] = {}
+    for verdict in session.scalars(select(VerdictRow).order_by(VerdictRow.id)):
+        verdicts.setdefault(verdict.recording_id, {}).setdefault(verdict.reader, {})[verdict.stage] = verdict.label
+    rows = session.execute(
+        select(RecordingRow.id, RecordingRow.audited, ResultRow.label)
+        .join(ResultRow, ResultRow.recording_id == RecordingRow.id)
+        .where(RecordingRow.state.in_(CLOSED), ResultRow.model_sha256 == model_sha256)
+    )
+    found = []
+    for recording_id, audited, label in rows:
+        for stages in verdicts.get(recording_id, {}).values():
+            if FINAL in stages:
+                found.append(_Reviewed(stages.get(FIRST, stages[FINAL]), stages[FINAL], label, audited))
+    return found
+
+
+def _agreement(reviewed: Sequence[_Reviewed]) -> Share:
+    return share(sum(one.final == one.answered for one in reviewed), len(reviewed))
+
+
+def _confusion(reviewed: Iterable[_Reviewed], classes: Sequence[str]) -> dict[str, dict[str, int]]:
+    counted = Counter((one.final, one.answered) for one in reviewed)
+    return {final: {answered: counted[final, answered] for answered in classes} for final in classes}
+
+
+def _drift(uncertainties: Sequence[float], desk: Desk) -> Drift:
+    top = max([1.0, *uncertainties])
+    edges = [top * i / _BINS for i in range(_BINS + 1)]
+    bins = [0] * _BINS
+    for value in uncertainties:
+        bins[min(_BINS - 1, max(0, int(value / top * _BINS)))] += 1
+    policy = desk.policy
+    threshold = policy.threshold if isinstance(policy, Budget | Threshold) else None
+    expected = policy.share if isinstance(policy, Budget) else None
+    above = None
+    if threshold is not None:
+        above = share(sum(value > threshold for value in uncertainties), len(uncertainties))
+    moved = None
+    if above and above.low is not None and above.high is not None and expected is not None:
+        moved = not above.low <= expected <= above.high
+    return Drift(
+        edges=edges,
+        bins=bins,
+        threshold=threshold,
+        outside=share(sum(not 0 <= value <= 1 for value in uncertainties), len(uncertainties)),
+        above=above,
+        expected_above=expected,
+        moved=moved,
+    )
+
+
+def _steps(uploaded: Sequence[str], results: Sequence[ResultRow], closed: Sequence[str]) -> tuple[int, list[Step]]:
+    """What happened when, in steps of time that are few enough to be drawn."""
+    moments = [*uploaded, *(one.at for one in results), *closed]
+    if not moments:
+        return _STEPS_S[0], []
+    first, last = (datetime.fromisoformat(at).timestamp() for at in (min(moments), max(moments)))
+    step_s = next((s for s in _STEPS_S if last // s - first // s < _MOST_STEPS), _STEPS_S[-1])
+    counted = [
+        Counter(int(datetime.fromisoformat(at).timestamp() // step_s) for at in times)
+        for times in (
+            uploaded,
+            [one.at for one in results],
+            [one.at for one in results if one.decision == DEFERRED],
+            closed,
+        )
+    ]
+    numbers = range(int(first // step_s), int(last // step_s) + 1)
+    return step_s, [
+        Step(
+            at=datetime.fromtimestamp(number * step_s, UTC).isoformat(),
+            uploaded=counted[0][number],
+            answered=counted[1][number],
+            deferred=counted[2][number],
+            reviewed=counted[3][number],
+        )
+        for number in numbers[-_MOST_STEPS:]
+    ]

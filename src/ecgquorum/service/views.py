@@ -1,0 +1,174 @@
+"""What people and programs see of a recording; the ensemble's answer only when they may."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from ecgquorum.service.desk import Desk
+from ecgquorum.service.refusals import Missing
+from ecgquorum.service.store import recordings, reviews
+from ecgquorum.service.store.tables import RecordingRow, ResultRow, State, VerdictRow
+from ecgquorum.service.store.tokens import Actor, Role
+from ecgquorum.service.uploads import missing_files
+
+
+class Answer(BaseModel):
+    """What the ensemble says."""
+
+    label: str
+    decision: str
+    reason: str
+    uncertainty: float | None
+    probability: float | None
+    calibrated_probability: float | None
+    probabilities: dict[str, float]
+    members: list[dict[str, float]]
+    model_sha256: str
+    audited: bool
+
+
+class Verdict(BaseModel):
+    """What a reader says; `stage`: first, or final."""
+
+    reader: str
+    stage: str
+    label: str
+    was_blind: bool
+    at: str
+
+
+class Case(BaseModel):
+    """A recording on its way.
+
+    state:     incomplete, waiting, open, certain, unreadable, confirmed or amended
+    missing:   names of files that it waits for
+    waiting_s: since it was uploaded, until it was answered or closed
+    answer:    None while it is hidden, or not there
+    verdicts:  the reader's own while the case is open; all of them when it is closed
+    """
+
+    id: str
+    name: str
+    uploader: str
+    state: str
+    missing: list[str]
+    uploaded_at: str
+    classified_at: str | None
+    closed_at: str | None
+    waiting_s: float
+    seconds: float | None
+    rate_hz: float | None
+    leads: list[str]
+    has_trace: bool
+    quality: str | None
+    quality_reasons: list[str]
+    problem: str
+    claimed_by: str | None
+    claimed_until: str | None
+    answer: Answer | None
+    verdicts: list[Verdict]
+
+
+class CaseList(BaseModel):
+    """A part of the worklist, and how many recordings there are."""
+
+    total: int
+    cases: list[Case]
+
+
+def row_for(session: Session, actor: Actor, recording_id: str) -> RecordingRow:
+    """The recording, if this person may know of it: who only uploads sees only that."""
+    row = recordings.found(session, recording_id)
+    if actor.roles == {Role.UPLOADER} and row.uploader != actor.name:
+        raise Missing("expected the id of a recording, found no such recording")
+    return row
+
+
+def case_of(session: Session, desk: Desk, actor: Actor, row: RecordingRow) -> Case:
+    """One recording as this person may see it."""
+    result = reviews.result_of(session, row.id) if row.classified_at else None
+    return cases_of(session, desk, actor, [(row, result)])[0]
+
+
+def cases_of(
+    session: Session, desk: Desk, actor: Actor, rows: Sequence[tuple[RecordingRow, ResultRow | None]]
+) -> list[Case]:
+    """Recordings as this person may see them."""
+    ids = [row.id for row, _ in rows]
+    verdicts: dict[str, list[VerdictRow]] = {}
+    for verdict in session.scalars(
+        select(VerdictRow).where(VerdictRow.recording_id.in_(ids)).order_by(VerdictRow.id)
+    ):
+        verdicts.setdefault(verdict.recording_id, []).append(verdict)
+    return [_case(session, desk, actor, row, result, verdicts.get(row.id, [])) for row, result in rows]
+
+
+def _case(
+    session: Session,
+    desk: Desk,
+    actor: Actor,
+    row: RecordingRow,
+    result: ResultRow | None,
+    verdicts: Sequence[VerdictRow],
+) -> Case:
+    now = desk.store.now()
+    is_open = reviews.is_open(row)
+    own = [verdict for verdict in verdicts if verdict.reader == actor.name]
+    is_shown = not (is_open and desk.settings.blind_first and not own)
+    ended = row.closed_at or (None if is_open else row.classified_at)
+    holder = reviews.holder(row, now)
+    missing = (
+        missing_files(row, recordings.files_of(session, row.id)) if row.state == State.INCOMPLETE else ()
+    )
+    return Case(
+        id=row.id,
+        name=row.name,
+        uploader=row.uploader,
+        state=reviews.shown_state(row),
+        missing=list(missing),
+        uploaded_at=row.uploaded_at,
+        classified_at=row.classified_at,
+        closed_at=row.closed_at,
+        waiting_s=seconds_between(row.uploaded_at, ended or now),
+        seconds=result.seconds if result else None,
+        rate_hz=row.rate_hz,
+        leads=[str(lead) for lead in row.leads or ()],
+        has_trace=row.rate_hz is not None,
+        quality=result.quality if result else None,
+        quality_reasons=[str(reason) for reason in result.quality_reasons] if result else [],
+        problem=result.reason if result and row.state == State.UNREADABLE else "",
+        claimed_by=holder,
+        claimed_until=row.reader_until if holder else None,
+        answer=_answer(row, result) if result and is_shown and row.state != State.UNREADABLE else None,
+        verdicts=[_verdict(one) for one in (own if is_open else verdicts)],
+    )
+
+
+def _answer(row: RecordingRow, result: ResultRow) -> Answer:
+    values: dict[str, Any] = {
+        name: getattr(result, name)
+        for name in (
+            "label",
+            "decision",
+            "reason",
+            "uncertainty",
+            "probability",
+            "calibrated_probability",
+            "probabilities",
+            "model_sha256",
+        )
+    }
+    return Answer(**values, members=result.member_probabilities, audited=row.audited)
+
+
+def _verdict(row: VerdictRow) -> Verdict:
+    return Verdict(reader=row.reader, stage=row.stage, label=row.label, was_blind=row.was_blind, at=row.at)
+
+
+def seconds_between(earlier: str, later: str) -> float:
+    """From one stored time to another."""
+    return (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds()
