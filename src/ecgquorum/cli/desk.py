@@ -48,7 +48,9 @@ def serve(
         str | None,
         typer.Option(help=f"A bundle with a policy, or one that ships. Default: {DEFAULT_MODEL}; demo: {DEMO_MODEL}."),
     ] = None,
-    host: Annotated[str, typer.Option(help="Where to listen; an address that others reach needs tokens.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Where to listen; an address that others reach needs tokens.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
     lead: Annotated[str | None, typer.Option(help="Which lead to take, for a model of one lead.")] = None,
     blind: Annotated[

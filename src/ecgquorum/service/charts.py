@@ -123,8 +123,8 @@ def deferral(steps: Sequence[Step]) -> list[Interval]:
     for number, step in enumerate(steps):
         one = share(step.deferred, step.answered)
         if one.value is not None and one.low is not None and one.high is not None:
-            y = [100 * (1 - value) for value in (one.value, one.low, one.high)]
-            found.append(Interval(step.at, one, *y, x=width * (number + 0.5)))
+            value, low, high = (100 * (1 - v) for v in (one.value, one.low, one.high))
+            found.append(Interval(step.at, one, value, low, high, width * (number + 0.5)))
     return found
 
 

@@ -27,9 +27,7 @@ def labels_csv(session: Session) -> str:
     writer.writeheader()
     for row in _closed(session):
         final = next(verdict for verdict in verdicts_of(session, row.id) if verdict.stage == FINAL)
-        first = next(
-            one for one in verdicts_of(session, row.id) if one.stage == FIRST and one.reader == final.reader
-        )
+        first = next(one for one in verdicts_of(session, row.id) if one.stage == FIRST and one.reader == final.reader)
         result = result_of(session, row.id)
         ending = recordings.files_of(session, row.id)[0].ending
         writer.writerow(

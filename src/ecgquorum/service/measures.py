@@ -119,8 +119,8 @@ def measured(session: Session, desk: Desk) -> Measures:
     uploaded = session.scalars(select(RecordingRow.uploaded_at).where(RecordingRow.state != State.MERGED)).all()
     closed = [row.closed_at for row, _ in rows if row.closed_at]
     step_s, steps = _steps(uploaded, results, closed)
-    answer_s = [seconds_between(row.completed_at, row.classified_at) for row, _ in rows if row.completed_at]
-    review_s = [seconds_between(row.classified_at, row.closed_at) for row, _ in rows if row.closed_at]
+    answer_s = [seconds_between(row.completed_at, result.at) for row, result in rows if row.completed_at]
+    review_s = [seconds_between(result.at, row.closed_at) for row, result in rows if row.closed_at]
     differed = [one for one in reviewed if one.first != one.answered]
     audited = [one for one in reviewed if one.audited]
     return Measures(

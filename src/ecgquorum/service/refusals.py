@@ -3,7 +3,7 @@
 from ecgquorum.errors import DeskError
 
 
-class Refusal(DeskError):
+class Refusal(DeskError):  # noqa: N818 (it is a refusal, not a mistake)
     """Something that was asked for and cannot be done; `status` is HTTP's."""
 
     status = 400

@@ -67,7 +67,9 @@ def _arrived(desk: Desk, name: str, ending: str, kept: Kept) -> Arrived:
     if ending == HEADER:
         named = signal_files(desk.files.read(kept.sha256, _HEADER_BYTES))
         if len(named) > _MOST_SIGNAL_FILES or any(len(one) > _LONGEST_NAME or not one.isprintable() for one in named):
-            raise Unprocessable(f"{name}: expected a header of at most {_MOST_SIGNAL_FILES} signal files, found another")
+            raise Unprocessable(
+                f"{name}: expected a header of at most {_MOST_SIGNAL_FILES} signal files, found another"
+            )
         signals = tuple(named)
     elif ending == ".mat":
         alone = desk.files.read(kept.sha256, len(_SELF_DESCRIBING_MAT)) == _SELF_DESCRIBING_MAT

@@ -100,9 +100,7 @@ def cases_of(
     """Recordings as this person may see them."""
     ids = [row.id for row, _ in rows]
     verdicts: dict[str, list[VerdictRow]] = {}
-    for verdict in session.scalars(
-        select(VerdictRow).where(VerdictRow.recording_id.in_(ids)).order_by(VerdictRow.id)
-    ):
+    for verdict in session.scalars(select(VerdictRow).where(VerdictRow.recording_id.in_(ids)).order_by(VerdictRow.id)):
         verdicts.setdefault(verdict.recording_id, []).append(verdict)
     return [_case(session, desk, actor, row, result, verdicts.get(row.id, [])) for row, result in rows]
 
@@ -121,9 +119,7 @@ def _case(
     is_shown = not (is_open and desk.settings.blind_first and not own)
     ended = row.closed_at or (None if is_open else row.classified_at)
     holder = reviews.holder(row, now)
-    missing = (
-        missing_files(row, recordings.files_of(session, row.id)) if row.state == State.INCOMPLETE else ()
-    )
+    missing = missing_files(row, recordings.files_of(session, row.id)) if row.state == State.INCOMPLETE else ()
     return Case(
         id=row.id,
         name=row.name,

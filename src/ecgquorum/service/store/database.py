@@ -24,7 +24,7 @@ from ecgquorum.service.store.tables import HeadRow, SecretRow
 
 _BUSY_MS = 60_000
 _MIGRATION_LOCK = 0x65636771
-DRAW_SECRET, SESSION_SECRET = "draw", "session"  # noqa: S105 (names of secrets, not secrets)
+DRAW_SECRET, SESSION_SECRET = "draw", "session"
 Clock = Callable[[], datetime]
 
 

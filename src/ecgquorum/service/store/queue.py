@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, func, or_, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from ecgquorum.service.store import audit
@@ -58,7 +58,7 @@ def anything_waits(session: Session, at: str) -> bool:
     return session.scalars(_free(at).limit(1)).first() is not None
 
 
-def _free(at: str) -> Select[tuple[RecordingRow]]:
+def _free(at: str) -> Any:
     return (
         select(RecordingRow)
         .where(RecordingRow.state == State.WAITING)
@@ -69,7 +69,7 @@ def _free(at: str) -> Select[tuple[RecordingRow]]:
 
 def claim(session: Session, at: str, until: str, worker: str, most: int) -> Sequence[RecordingRow]:
     """The oldest recordings that wait and are nobody's, now this worker's; what was tried before comes alone."""
-    rows = session.scalars(_free(at).limit(most)).all()
+    rows: Sequence[RecordingRow] = session.scalars(_free(at).limit(most)).all()
     fresh = [row for row in rows if row.attempts == 0] or rows[:1]
     for row in fresh:
         row.worker, row.worker_until, row.attempts = worker, until, row.attempts + 1

@@ -166,9 +166,7 @@ def _orphans(session: Session, uploader: str, names: Sequence[str]) -> dict[str,
 
 def files_of(session: Session, recording_id: str) -> Sequence[FileRow]:
     """The recording's files in their order."""
-    return session.scalars(
-        select(FileRow).where(FileRow.recording_id == recording_id).order_by(FileRow.place)
-    ).all()
+    return session.scalars(select(FileRow).where(FileRow.recording_id == recording_id).order_by(FileRow.place)).all()
 
 
 def found(session: Session, recording_id: str) -> RecordingRow:

@@ -52,7 +52,9 @@ def add(session: Session, at: str, name: str, role: str) -> str:
     if not name or len(name) > _LONGEST_NAME or not name.isprintable() or name == LOCAL.name:
         raise DeskError(f"expected a name of 1 to {_LONGEST_NAME} printable characters, found {name!r}")
     if session.scalars(select(TokenRow).where(TokenRow.name == name)).first():
-        raise DeskError(f"expected a new name, found that {name!r} has had a token; names stand in the audit log for good")
+        raise DeskError(
+            f"expected a new name, found that {name!r} has had a token; names stand in the audit log for good"
+        )
     token = _PREFIX + secrets.token_urlsafe(_BYTES)
     row = TokenRow(id=secrets.token_hex(8), name=name, role=role, sha256=hashed(token), created_at=at)
     session.add(row)

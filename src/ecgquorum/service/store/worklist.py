@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from ecgquorum.service.store.tables import RecordingRow, ResultRow, State
@@ -84,7 +84,7 @@ def _latest() -> ColumnElement[bool]:
     return ResultRow.id == newest.correlate(RecordingRow).scalar_subquery()
 
 
-def _filtered(query: Select[Any], wanted: Filter) -> Select[Any]:
+def _filtered(query: Any, wanted: Filter) -> Any:
     query = query.where(RecordingRow.state != State.MERGED)
     if wanted.state:
         query = query.where(_shown() == wanted.state)
