@@ -32,6 +32,7 @@ ACCESS: dict[tuple[str, str], frozenset[Role]] = {
     ("GET", "/api/recordings/{id}"): ANYBODY,
     ("GET", "/api/recordings/{id}/trace"): _READ,
     ("GET", "/api/recordings/{id}/samples"): _READ,
+    ("GET", "/api/recordings/{id}/maps"): _READ,
     ("PUT", "/api/recordings/{id}/claim"): _REVIEW,
     ("DELETE", "/api/recordings/{id}/claim"): _REVIEW,
     ("POST", "/api/recordings/{id}/verdicts"): _REVIEW,

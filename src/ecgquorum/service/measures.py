@@ -149,12 +149,12 @@ def _reviewed(session: Session, model_sha256: str) -> list[_Reviewed]:
         .join(ResultRow, ResultRow.recording_id == RecordingRow.id)
         .where(RecordingRow.state.in_(CLOSED), ResultRow.model_sha256 == model_sha256)
     )
-    found = []
-    for recording_id, audited, label in rows:
-        for stages in verdicts.get(recording_id, {}).values():
-            if FINAL in stages:
-                found.append(_Reviewed(stages.get(FIRST, stages[FINAL]), stages[FINAL], label, audited))
-    return found
+    return [
+        _Reviewed(stages.get(FIRST, stages[FINAL]), stages[FINAL], label, audited)
+        for recording_id, audited, label in rows
+        for stages in verdicts.get(recording_id, {}).values()
+        if FINAL in stages
+    ]
 
 
 def _agreement(reviewed: Sequence[_Reviewed]) -> Share:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ecgquorum.atomic import write_atomically
+from ecgquorum.recordings.paper import LARGE_MM, STANDARD
 from ecgquorum.triage.journal import Journal, Row
 from ecgquorum.triage.run import CERTAIN, DEFERRED, UNREADABLE
 
@@ -31,7 +32,7 @@ COLUMNS = (
 )
 _ORDER = {DEFERRED: 0, CERTAIN: 1, UNREADABLE: 2}
 _SHOWN = 500
-_MM_PER_S, _MM_PER_MV, _HEIGHT_MM = 25.0, 10.0, 20.0
+_HEIGHT_MM = 20.0
 
 
 def write_worklist(
@@ -126,21 +127,21 @@ def _entry(row: Row) -> Iterator[str]:
 
 
 def _drawn(row: Row) -> str:
-    """The beginning of the first lead on ECG paper: 25 mm/s, 10 mm/mV."""
+    """The beginning of the first lead on ECG paper, its large squares alone."""
     trace, seconds = row["trace"], row["trace_s"]
     if len(trace) < 2:
         return "<p class='quiet'>nothing to draw</p>"
-    width, middle = seconds * _MM_PER_S, sorted(trace)[len(trace) // 2]
+    width, middle = seconds * STANDARD.mm_per_s, sorted(trace)[len(trace) // 2]
     step = width / (len(trace) - 1)
     half = _HEIGHT_MM / 2
     points = " ".join(
-        f"{i * step:.2f},{half - max(-half, min(half, (value - middle) / 1000 * _MM_PER_MV)):.2f}"
+        f"{i * step:.2f},{half - max(-half, min(half, (value - middle) / 1000 * STANDARD.mm_per_mv)):.2f}"
         for i, value in enumerate(trace)
     )
-    thin = "".join(f"M{x},0V{_HEIGHT_MM:g}" for x in range(0, int(width) + 1, 5))
-    thin += "".join(f"M0,{y}H{width:.1f}" for y in range(0, int(_HEIGHT_MM) + 1, 5))
+    thin = "".join(f"M{x},0V{_HEIGHT_MM:g}" for x in range(0, int(width) + 1, LARGE_MM))
+    thin += "".join(f"M0,{y}H{width:.1f}" for y in range(0, int(_HEIGHT_MM) + 1, LARGE_MM))
     return (
-        f"<svg viewBox='0 0 {width:.1f} {_HEIGHT_MM:g}' role='img' aria-label='first lead, 25 mm/s, 10 mm/mV'>"
+        f"<svg viewBox='0 0 {width:.1f} {_HEIGHT_MM:g}' role='img' aria-label='first lead, {STANDARD}'>"
         f"<path d='{thin}' stroke='#f0c8c8' stroke-width='.15' fill='none'/>"
         f"<polyline points='{points}' fill='none' stroke='#111' stroke-width='.25'/></svg>"
     )

@@ -1,7 +1,7 @@
 """The API: one router for each subject."""
 
-from ecgquorum.service.api import exports, measures, recordings, reviews, sessions
+from ecgquorum.service.api import exports, maps, measures, recordings, reviews, sessions
 
-ROUTERS = (sessions.router, recordings.router, reviews.router, measures.router, exports.router)
+ROUTERS = (sessions.router, recordings.router, reviews.router, maps.router, measures.router, exports.router)
 
 __all__ = ["ROUTERS"]

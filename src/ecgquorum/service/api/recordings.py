@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from ecgquorum.service.api.asking import RecordingId, TheseChanges, ThisDesk, ThisWorker, Who, refusals
 from ecgquorum.service.changes import Changes
-from ecgquorum.service.refusals import Conflict, Missing
+from ecgquorum.service.refusals import Missing
 from ecgquorum.service.store import reviews, worklist
 from ecgquorum.service.store.tokens import Role
 from ecgquorum.service.store.worklist import Filter
@@ -38,21 +38,6 @@ class TraceInfo(BaseModel):
     rate_hz: float
     leads: list[str]
     n_samples: int
-
-
-class MemberMap(BaseModel):
-    """How much a member looked at each part of each lead, 0 to 1."""
-
-    name: str
-    leads: dict[str, list[float]]
-
-
-class Maps(BaseModel):
-    """Where members looked, from `start_s` to `stop_s`."""
-
-    start_s: float
-    stop_s: float
-    members: list[MemberMap]
 
 
 @router.put(
@@ -164,9 +149,3 @@ async def _news(request: Request, changes: Changes) -> AsyncIterator[str]:
             await asyncio.wait_for(changes.stopping.wait(), _NEWS_S)
         except TimeoutError:
             continue
-
-
-def refuse_hidden_answer(is_shown: bool) -> None:
-    """The answer, and where members looked, come after the reader's first verdict."""
-    if not is_shown:
-        raise Conflict("expected your own verdict first, found none; the ensemble's answer is shown after it")
