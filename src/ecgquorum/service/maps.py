@@ -11,6 +11,7 @@ from ecgquorum.ensemble.looking import looked_at
 from ecgquorum.errors import FittingError
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.refusals import Missing
+from ecgquorum.service.store.recordings import found
 from ecgquorum.service.store.tables import RecordingRow
 
 _MOST_POINTS = 1000
@@ -38,14 +39,15 @@ def maps_of(desk: Desk, row: RecordingRow) -> Maps:
     """The maps of a recording that has been read; of its first two minutes, if it is longer."""
     try:
         with _one_at_a_time:
-            return _maps(desk, row.id, row)
+            return _maps(desk, row.id)
     except FittingError as error:
         raise Missing(f"expected a recording that the model can look at, found: {error}") from error
 
 
 @lru_cache(maxsize=_KEPT)
-def _maps(desk: Desk, _: str, row: RecordingRow) -> Maps:
-    recording = desk.recording(row)
+def _maps(desk: Desk, recording_id: str) -> Maps:
+    with desk.store.reading() as session:
+        recording = desk.recording(found(session, recording_id))
     stop_s = min(recording.seconds, _LONGEST_S)
     looks = looked_at(desk.ensemble, recording, "gradient", desk.settings.lead, span_s=(0.0, stop_s))
     n_shown = min(recording.n_samples, round(stop_s * recording.rate_hz))
