@@ -56,9 +56,16 @@ def listed(
 
 def counts(session: Session) -> dict[str, int]:
     """How many recordings are in each state that people see."""
-    query = select(_shown(), func.count()).where(RecordingRow.state != State.MERGED).group_by(_shown())
-    found = {str(state): int(number) for state, number in session.execute(query)}
-    return {str(state): found.get(str(state), 0) for state in SHOWN_STATES}
+    by_state = select(RecordingRow.state, RecordingRow.audited, func.count()).group_by(
+        RecordingRow.state, RecordingRow.audited
+    )
+    found = dict.fromkeys(map(str, SHOWN_STATES), 0)
+    for state, audited, number in session.execute(by_state):
+        is_open = state == State.DEFERRED or (state == State.CERTAIN and audited)
+        shown = OPEN if is_open else state
+        if shown in found:
+            found[shown] += number
+    return found
 
 
 def next_open(session: Session, reader: str, at: str, besides: str) -> str | None:

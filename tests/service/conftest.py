@@ -1,0 +1,224 @@
+"""A desk with a tiny model, its databases, and servers that really listen."""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from ecgquorum import load_ensemble, simulate
+from ecgquorum.ensemble.bundle import add_to_card
+from ecgquorum.recordings import write
+from ecgquorum.triage import Threshold
+from ecgquorum.triage.apart import Readers, Wanted
+
+pytest.importorskip("fastapi", reason="the review desk's packages are not installed")
+httpx = pytest.importorskip("httpx")
+import uvicorn  # noqa: E402
+
+from ecgquorum.service.application import desk_application  # noqa: E402
+from ecgquorum.service.serving import open_desk  # noqa: E402
+from ecgquorum.service.settings import Settings  # noqa: E402
+from ecgquorum.service.store import Store, tokens  # noqa: E402
+from ecgquorum.service.worker import TRACE_BYTES, classify_some  # noqa: E402
+
+SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+
+
+class Clock:
+    """A time that only passes when it is told to."""
+
+    def __init__(self):
+        self.now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+    def __call__(self):
+        self.now += timedelta(microseconds=1)
+        return self.now
+
+    def passes(self, seconds):
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def _free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def _unprivileged():
+    """Somebody to run the server as: it refuses root."""
+    if os.getuid() != 0:
+        return {}
+    for name in ("postgres", "nobody"):
+        try:
+            found = pwd.getpwnam(name)
+            return {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []}
+        except KeyError:
+            continue
+    pytest.skip("PostgreSQL refuses to run as root, and there is nobody else here")
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory):
+    """The URL of a real PostgreSQL server, started for these tests alone."""
+    binaries = SERVERS[0] if SERVERS else shutil.which("initdb") and Path(shutil.which("initdb")).parent
+    if not binaries:
+        pytest.skip("no PostgreSQL server here; install the package postgresql to test with it")
+    somebody = _unprivileged()
+    folder = Path(subprocess.run(["mktemp", "-d"], capture_output=True, text=True, check=True).stdout.strip())
+    if somebody:
+        os.chown(folder, somebody["user"], somebody["group"])
+    place, port = folder / "data", _free_port()
+    run = {"cwd": folder, "capture_output": True, "check": True, "timeout": 240, **somebody}
+    subprocess.run([binaries / "initdb", "-D", place, "-U", "desk", "-A", "trust", "--no-sync"], **run)
+    server = subprocess.Popen(
+        [binaries / "postgres", "-D", place, "-p", str(port), "-k", folder, "-c", "listen_addresses=127.0.0.1"],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        **somebody,
+    )
+    try:
+        for _ in range(600):
+            if subprocess.run([binaries / "pg_isready", "-h", "127.0.0.1", "-p", str(port)], capture_output=True).returncode == 0:
+                break
+            time.sleep(0.2)
+        yield f"postgresql://desk@127.0.0.1:{port}/postgres"
+    finally:
+        server.terminate()
+        server.wait(60)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request):
+    """The URL of an empty database."""
+    if request.param == "sqlite":
+        folder = request.getfixturevalue("tmp_path")
+        yield f"sqlite:///{folder}/store.sqlite"
+        return
+    import psycopg
+
+    server = request.getfixturevalue("postgresql")
+    name = f"desk{time.monotonic_ns()}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    yield server.removesuffix("/postgres") + f"/{name}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def store(database, clock):
+    made = Store(Settings(data=Path(), model="", database=database).database_url, clock)
+    made.migrate()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def model(tiny_run, tmp_path_factory):
+    """The tiny ensemble with a policy that defers about half."""
+    out = tmp_path_factory.mktemp("desk-model") / "model"
+    return add_to_card(tiny_run, out, {"policy": Threshold(0.3).card()})
+
+
+@pytest.fixture(scope="session")
+def readers(model):
+    """Processes that read recordings, shared by all desks of these tests."""
+    with Readers(Wanted(load_ensemble(model).spec, whole_bytes=TRACE_BYTES), n_readers=1) as running:
+        yield running
+
+
+@pytest.fixture
+def make_desk(model, tmp_path):
+    """A desk, its settings changed as asked."""
+    made = []
+
+    def make(**changes):
+        desk = open_desk(replace(Settings(data=tmp_path / "desk", model=str(model)), **changes))
+        made.append(desk)
+        return desk
+
+    yield make
+    for desk in made:
+        desk.close()
+
+
+@pytest.fixture
+def desk(make_desk):
+    return make_desk()
+
+
+@contextmanager
+def listening(desk, with_worker=False):
+    """The desk's address, on a server of its own thread."""
+    application, changes = desk_application(desk, with_worker=with_worker)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=5)
+        server = uvicorn.Server(config)
+        server.install_signal_handlers = lambda: None
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.02)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            changes.stopping.set()
+            server.should_exit = True
+            thread.join(60)
+
+
+@pytest.fixture
+def client(desk):
+    """A program that talks to the desk."""
+    with listening(desk) as address, httpx.Client(base_url=address, timeout=60) as made:
+        yield made
+
+
+@pytest.fixture
+def classify(readers):
+    """Have everything that waits classified, here and now."""
+
+    def run(desk, worker="here"):
+        while classify_some(desk, readers, worker):
+            pass
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def examples(tmp_path_factory):
+    """Simulated recordings in files, by name."""
+    folder = tmp_path_factory.mktemp("examples")
+    for number in range(6):
+        made = simulate("NAO"[number % 3], seed=number, seconds=6, leads=("ECG",)).recording
+        write(made, folder / f"r{number}.npz")
+    write(simulate("A", seed=9, seconds=6, leads=("ECG",)).recording, folder / "pair.hea")
+    return folder
+
+
+def put(client, path, name=None, **options):
+    """Upload a file; gives the answer."""
+    return client.put("/api/recordings", params={"name": name or path.name}, content=path.read_bytes(), **options)
+
+
+def give_token(desk, name, role):
+    with desk.store.writing() as session:
+        return tokens.add(session, desk.store.now(), name, role)

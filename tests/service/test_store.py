@@ -1,0 +1,388 @@
+"""What the store promises, on SQLite and on PostgreSQL."""
+
+import threading
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import delete, select, text, update
+
+from ecgquorum.errors import DeskError
+from ecgquorum.service.refusals import Conflict, Missing, Unprocessable
+from ecgquorum.service.store import Store, audit, queue, recordings, reviews, tokens, worklist
+from ecgquorum.service.store.queue import Draw, Trace
+from ecgquorum.service.store.recordings import Arrived
+from ecgquorum.service.store.reviews import Reviewer
+from ecgquorum.service.store.tables import AuditRow, Base, HeadRow, RecordingRow, ResultRow, State
+from ecgquorum.service.store.worklist import Filter
+
+CLASSES = ("N", "A")
+NO_DRAW = Draw(0.0, b"secret")
+
+
+def sha(letter):
+    return letter * 64
+
+
+def admit(store, arrived, uploader="u"):
+    with store.writing() as session:
+        row, is_new = recordings.admit(session, store.now(), uploader, arrived)
+        return row.id, row.state, is_new
+
+
+def single(letter, name=None):
+    return Arrived(sha(letter), 10, name or f"{letter}.edf", ".edf")
+
+
+def header(letter, *signals, name="p.hea"):
+    return Arrived(sha(letter), 10, name, ".hea", alone=False, signals=signals)
+
+
+def samples(letter, name="p.dat"):
+    return Arrived(sha(letter), 10, name, ".dat", alone=False)
+
+
+def answered(decision="deferred", label="N", uncertainty=0.5):
+    return {
+        "class": label,
+        "decision": decision,
+        "reason": "",
+        "uncertainty": uncertainty,
+        "probability": 0.7,
+        "calibrated_probability": 0.8,
+        "probabilities": {"N": 0.7, "A": 0.3},
+        "member_probabilities": [{"N": 0.7, "A": 0.3}],
+        "quality": "usable",
+        "quality_reasons": [],
+        "seconds": 10.0,
+    }
+
+
+def classify(store, draw=NO_DRAW, worker="w", most=8, **answer):
+    with store.writing() as session:
+        rows = queue.claim(session, store.now(), store.after(60), worker, most)
+        trace = Trace(500.0, ("I",), 5000)
+        for row in rows:
+            queue.answer(session, store.now(), worker, row.id, sha("f"), answered(**answer), trace, draw)
+        return [row.id for row in rows]
+
+
+def reviewer(store, name="reader", blind_first=True):
+    return Reviewer(name, store.now(), store.after(900), blind_first)
+
+
+def state_of(store, recording_id):
+    with store.reading() as session:
+        return recordings.found(session, recording_id).state
+
+
+def test_the_migrations_make_the_tables_that_the_code_knows(store):
+    with store._engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+    store.migrate()  # again changes nothing
+
+
+def test_the_same_content_is_one_recording_whoever_sends_it(store):
+    first = admit(store, single("a"))
+    assert first[1:] == (State.WAITING, True)
+    assert admit(store, single("a", "other.edf"), "somebody else") == (first[0], State.WAITING, False)
+    assert admit(store, single("b"))[0] != first[0]
+
+
+@pytest.mark.parametrize("header_first", [True, False])
+def test_a_pair_waits_until_both_files_are_there(store, header_first):
+    files = [header("a", "p.dat"), samples("b")]
+    early, late = files if header_first else files[::-1]
+    first_id, state, is_new = admit(store, early)
+    assert (state, is_new) == (State.INCOMPLETE, True)
+    assert admit(store, early) == (first_id, State.INCOMPLETE, False)
+    assert admit(store, late) == (first_id, State.WAITING, True)
+    assert admit(store, early) == admit(store, late) == (first_id, State.WAITING, False)
+    with store.reading() as session:
+        assert [file.sha256 for file in recordings.files_of(session, first_id)] == [sha("a"), sha("b")]
+
+
+def test_pairs_of_different_uploaders_are_not_mixed(store):
+    admit(store, header("a", "p.dat"), "one")
+    assert admit(store, samples("b"), "two")[1] == State.INCOMPLETE
+
+
+def test_several_signal_files_become_one_recording_and_their_ids_lead_to_it(store):
+    loose = [admit(store, samples(letter, f"{letter}.dat"))[0] for letter in "bc"]
+    whole, state, _ = admit(store, header("a", "b.dat", "c.dat", "d.dat"))
+    assert state == State.INCOMPLETE and whole == loose[0]
+    assert admit(store, samples("d", "d.dat"))[:2] == (whole, State.WAITING)
+    with store.reading() as session:
+        assert {recordings.found(session, one).id for one in loose} == {whole}
+        with pytest.raises(Missing):
+            recordings.found(session, "0" * 32)
+
+
+def test_a_known_header_with_other_samples_is_another_recording(store):
+    admit(store, samples("b"))
+    first = admit(store, header("a", "p.dat"))[0]
+    assert admit(store, samples("c"))[1] == State.INCOMPLETE
+    second, state, is_new = admit(store, header("a", "p.dat"))
+    assert (state, is_new) == (State.WAITING, True) and second != first
+
+
+def test_the_same_pair_in_another_order_is_the_same_recording(store):
+    admit(store, header("a", "p.dat"), "one")
+    first = admit(store, samples("b"), "one")[0]
+    admit(store, samples("b"), "two")
+    assert admit(store, header("a", "p.dat"), "two")[0] == first
+
+
+def test_a_claim_is_one_workers_until_it_expires(store, clock):
+    admit(store, single("a"))
+    with store.writing() as session:
+        (row,) = queue.claim(session, store.now(), store.after(60), "one", 8)
+    with store.writing() as session:
+        assert queue.claim(session, store.now(), store.after(60), "two", 8) == []
+    clock.passes(61)
+    with store.writing() as session:
+        assert [r.id for r in queue.claim(session, store.now(), store.after(60), "two", 8)] == [row.id]
+        assert not queue.answer(session, store.now(), "one", row.id, sha("f"), answered(), None, NO_DRAW)
+        assert queue.answer(session, store.now(), "two", row.id, sha("f"), answered(), None, NO_DRAW)
+        assert not queue.answer(session, store.now(), "two", row.id, sha("f"), answered(), None, NO_DRAW)
+    with store.reading() as session:
+        assert len(session.scalars(select(ResultRow)).all()) == 1
+
+
+def test_what_was_tried_before_comes_last_and_alone(store, clock):
+    ids = [admit(store, single(letter))[0] for letter in "abc"]
+    with store.writing() as session:
+        queue.claim(session, store.now(), store.after(60), "dies", 2)
+    clock.passes(61)
+    order = []
+    while claimed := classify(store):
+        order.append(claimed)
+    assert order == [[ids[2]], [ids[0]], [ids[1]]]
+
+
+def test_workers_that_race_share_the_work(store):
+    ids = {admit(store, single(letter))[0] for letter in "0123456789abcde"}
+    done, errors = [], []
+
+    def work(name):
+        try:
+            while claimed := classify(store, worker=name, most=2):
+                done.extend(claimed)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(f"w{i}",)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors and sorted(done) == sorted(ids)
+    with store.reading() as session:
+        assert audit.verified(session).problem == ""
+        assert len(session.scalars(select(ResultRow)).all()) == len(ids)
+
+
+def test_the_draw_repeats_is_near_its_share_and_needs_the_secret():
+    draw = Draw(0.02, b"secret")
+    names = [f"{i:064x}" for i in range(20_000)]
+    drawn = {name for name in names if draw.takes(name)}
+    assert 320 < len(drawn) < 480
+    assert drawn == {name for name in names if Draw(0.02, b"secret").takes(name)}
+    assert len(drawn & {name for name in names if Draw(0.02, b"other").takes(name)}) < 40
+
+
+def test_only_certain_recordings_are_drawn_for_audit(store):
+    for letter, decision in zip("ab", ("certain", "deferred"), strict=True):
+        admit(store, single(letter))
+        classify(store, Draw(1.0, b"s"), decision=decision)
+    with store.reading() as session:
+        found = {row.state: row.audited for row in session.scalars(select(RecordingRow))}
+        assert found == {"certain": True, "deferred": False}
+        assert worklist.counts(session)["open"] == 2
+
+
+def test_the_worklist_is_in_the_order_of_uncertainty_and_can_be_searched(store):
+    for letter, uncertainty in (("a", 0.2), ("b", 0.9), ("c", 0.5)):
+        admit(store, single(letter, f"{letter}_100%.edf"))
+        classify(store, uncertainty=uncertainty)
+    admit(store, single("d"))
+    classify(store, decision="certain")
+    admit(store, single("e"))
+    with store.reading() as session:
+        rows, total = worklist.listed(session, Filter(), 10)
+        assert [row.name[0] for row, _ in rows] == ["b", "c", "a", "e", "d"] and total == 5
+        assert [row.name[0] for row, _ in worklist.listed(session, Filter(), 2, 1)[0]] == ["c", "a"]
+        assert worklist.listed(session, Filter(text="B_100%"), 10)[1] == 1
+        assert worklist.listed(session, Filter(text="b%"), 10)[1] == 0
+        assert worklist.listed(session, Filter(state="certain"), 10)[1] == 1
+        assert worklist.listed(session, Filter(quality="usable"), 10)[1] == 4
+        assert worklist.listed(session, Filter(uploader="nobody"), 10)[1] == 0
+        assert worklist.counts(session) == {
+            "open": 3,
+            "waiting": 1,
+            "incomplete": 0,
+            "confirmed": 0,
+            "amended": 0,
+            "certain": 1,
+            "unreadable": 0,
+        }
+
+
+@pytest.fixture
+def case_id(store):
+    made = admit(store, single("a"))[0]
+    classify(store)
+    return made
+
+
+def test_a_case_is_one_readers_until_the_claim_expires(store, clock, case_id):
+    with store.writing() as session:
+        row = recordings.found(session, case_id)
+        reviews.claim(session, row, reviewer(store, "one"))
+        reviews.claim(session, row, reviewer(store, "one"))
+        with pytest.raises(Conflict, match="claimed by one"):
+            reviews.claim(session, row, reviewer(store, "two"))
+        with pytest.raises(Conflict, match="claimed"):
+            reviews.judge(session, row, reviewer(store, "two"), "N", CLASSES)
+        reviews.release(session, row, reviewer(store, "two"))
+        assert reviews.holder(row, store.now()) == "one"
+    clock.passes(901)
+    with store.writing() as session:
+        row = recordings.found(session, case_id)
+        with pytest.raises(Conflict):
+            reviews.judge(session, row, reviewer(store, "one"), "N", CLASSES)
+        reviews.claim(session, row, reviewer(store, "two"))
+        reviews.release(session, row, reviewer(store, "two"))
+        reviews.claim(session, row, reviewer(store, "one"))
+
+
+@pytest.mark.parametrize(("final", "state"), [("N", State.CONFIRMED), ("A", State.AMENDED)])
+def test_the_answer_is_hidden_until_the_first_verdict_and_both_are_kept(store, case_id, final, state):
+    with store.writing() as session:
+        row = recordings.found(session, case_id)
+        reviews.claim(session, row, reviewer(store))
+        assert not reviews.may_see_answer(session, row, "reader", blind_first=True)
+        assert reviews.may_see_answer(session, row, "reader", blind_first=False)
+        with pytest.raises(Unprocessable, match="found 'X'"):
+            reviews.judge(session, row, reviewer(store), "X", CLASSES)
+        assert reviews.judge(session, row, reviewer(store), "A", CLASSES) == "first"
+        assert row.state == State.DEFERRED
+        assert reviews.may_see_answer(session, row, "reader", blind_first=True)
+        assert not reviews.may_see_answer(session, row, "another", blind_first=True)
+        assert reviews.judge(session, row, reviewer(store), final, CLASSES) == "final"
+        with pytest.raises(Conflict, match="open"):
+            reviews.judge(session, row, reviewer(store), final, CLASSES)
+    assert state_of(store, case_id) == state
+    with store.reading() as session:
+        kept = [(v.stage, v.label, v.was_blind) for v in reviews.verdicts_of(session, case_id)]
+    assert kept == [("first", "A", True), ("final", final, False)]
+
+
+def test_without_blindness_one_verdict_is_enough(store, case_id):
+    with store.writing() as session:
+        row = recordings.found(session, case_id)
+        reviews.claim(session, row, reviewer(store, blind_first=False))
+        assert reviews.judge(session, row, reviewer(store, blind_first=False), "N", CLASSES) == "final"
+        assert [v.was_blind for v in reviews.verdicts_of(session, case_id)] == [False, False]
+
+
+def test_tokens_are_kept_hashed_and_can_be_revoked(store, clock):
+    with store.writing() as session:
+        token = tokens.add(session, store.now(), "Ada", "reader")
+        secret = tokens.open_session(session, store.now(), store.after(100), token)
+        assert tokens.open_session(session, store.now(), store.after(100), token + "x") is None
+        for wrong in (("Ada", "reader"), ("", "reader"), ("Bob", "boss"), ("local", "admin")):
+            with pytest.raises(DeskError):
+                tokens.add(session, store.now(), *wrong)
+    assert len(token) > 43
+    with store.reading() as session:
+        stored = str(session.execute(text("SELECT * FROM tokens")).all() + session.execute(text("SELECT * FROM sessions")).all())
+        assert token not in stored and secret not in stored
+        assert tokens.actor_of_token(session, token).roles == {"reader"}
+        assert tokens.actor_of_session(session, store.now(), secret).name == "Ada"
+        assert tokens.actor_of_token(session, "") is tokens.actor_of_token(session, "x") is None
+    clock.passes(101)
+    with store.reading() as session:
+        assert tokens.actor_of_session(session, store.now(), secret) is None
+    with store.writing() as session:
+        again = tokens.open_session(session, store.now(), store.after(100), token)
+        tokens.revoke(session, store.now(), "Ada")
+        assert tokens.actor_of_token(session, token) is None
+        assert tokens.actor_of_session(session, store.now(), again) is None
+        with pytest.raises(DeskError, match="Nobody"):
+            tokens.revoke(session, store.now(), "Nobody")
+
+
+@pytest.fixture
+def log(store):
+    with store.writing() as session:
+        for number in range(12):
+            audit.append(session, store.now(), "me", "did", f"thing {number}", {"n": number})
+    return store
+
+
+def verdict_on(store, noted=None):
+    with store.reading() as session:
+        return audit.verified(session, noted)
+
+
+def test_an_untouched_log_holds(log):
+    found = verdict_on(log)
+    assert (found.n_entries, found.problem) == (12, "")
+    assert verdict_on(log, (12, found.head)).problem == ""
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("actor", "you"), ("at", "2020"), ("action", "x"), ("subject", ""), ("details", {}), ("sha256", sha("0"))],
+)
+def test_a_changed_entry_is_found(log, column, value):
+    with log.writing() as session:
+        session.execute(update(AuditRow).where(AuditRow.number == 7).values({column: value}))
+    assert verdict_on(log).n_entries == 6 and "7" in verdict_on(log).problem
+
+
+def test_a_removed_or_reordered_entry_is_found(log):
+    with log.writing() as session:
+        session.execute(delete(AuditRow).where(AuditRow.number == 5))
+    assert "entry 5 is missing" in verdict_on(log).problem
+    with log.writing() as session:
+        session.execute(update(AuditRow).where(AuditRow.number > 5).values(number=AuditRow.number + 100))
+        session.execute(update(AuditRow).where(AuditRow.number > 100).values(number=AuditRow.number - 101))
+    assert "entry 5" in verdict_on(log).problem
+
+
+def test_a_changed_entry_that_was_hashed_again_breaks_the_next(log):
+    with log.writing() as session:
+        row = session.get(AuditRow, 7)
+        row.actor = "you"
+        row.sha256 = audit.entry_sha256(row)
+    assert "entry 8 does not follow" in verdict_on(log).problem
+
+
+def test_a_log_that_was_cut_is_found_by_its_head_or_by_a_note(log):
+    noted = (12, verdict_on(log).head)
+    with log.writing() as session:
+        session.execute(delete(AuditRow).where(AuditRow.number > 9))
+    assert "its head says 12" in verdict_on(log).problem
+    with log.writing() as session:
+        session.get(HeadRow, 1).number = 9
+        session.get(HeadRow, 1).sha256 = session.get(AuditRow, 9).sha256
+    assert verdict_on(log).problem == ""
+    assert "entry 12 was noted" in verdict_on(log, noted).problem
+
+
+def test_nothing_of_a_failed_transaction_stays(store):
+    with pytest.raises(RuntimeError), store.writing() as session:
+        recordings.admit(session, store.now(), "u", single("a"))
+        raise RuntimeError
+    with store.reading() as session:
+        assert session.scalars(select(RecordingRow)).all() == []
+        assert audit.head(session)[0] == 0
+
+
+@pytest.mark.parametrize("url", ["nonsense", "mysql://x/y", "postgresql+psycopg://nobody@127.0.0.1:9/none"])
+def test_a_database_that_cannot_be_opened_is_told_in_one_line(url):
+    with pytest.raises(DeskError) as error:
+        Store(url).migrate()
+    assert "\n" not in str(error.value)
