@@ -26,6 +26,7 @@ from ecgquorum.recordings.recording import Recording, one_line
 PATIENCE_S = 20.0
 MEMORY_BYTES = 1 << 30
 _AHEAD = 8
+_STARTING_S = 300.0  # of a process that imports, on a machine that does much else
 _TRACE_S, _TRACE_POINTS = 8.0, 800
 
 
@@ -101,14 +102,20 @@ class _Reader:
         theirs.close()
         self.task: tuple[int, Place] | None = None
         self.deadline = float("inf")
-        self._is_fresh = True
+        self._is_ready = False
 
     def give(self, number: int, place: Place, patience_s: float) -> None:
         """Have it read a recording."""
-        patience_s *= 2 if self._is_fresh else 1  # imports take time too
-        self._is_fresh = False
-        self.task, self.deadline = (number, place), time.monotonic() + patience_s
+        self.task, self._patience_s = (number, place), patience_s
+        self.deadline = time.monotonic() + (patience_s if self._is_ready else _STARTING_S)
         self.connection.send(place)
+
+    def received(self) -> Outcome | None:
+        """What it says; None: that it has started, from when on its time counts."""
+        outcome: Outcome | None = self.connection.recv()
+        if outcome is None:
+            self._is_ready, self.deadline = True, time.monotonic() + self._patience_s
+        return outcome
 
     def replace(self) -> None:
         """Kill the process and begin another."""
@@ -193,13 +200,14 @@ def _finished(busy: list[_Reader]) -> Iterator[tuple[_Reader, Outcome]]:
         place = reader.task[1] if reader.task else Place("", "")
         if reader.connection in ready:
             try:
-                outcome: Outcome = reader.connection.recv()
+                outcome = reader.received()
             except (EOFError, OSError):
                 task = reader.task
                 reader.replace()
                 reader.task = task
                 outcome = Unread(place, f"{place}: expected to read it, found that it crashes its reader")
-            yield reader, outcome
+            if outcome is not None:
+                yield reader, outcome
         elif time.monotonic() >= reader.deadline:
             task = reader.task
             reader.replace()
@@ -212,12 +220,13 @@ def _serve(connection: Connection, wanted: Wanted, memory_bytes: int) -> None:
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if _has_proc() else 0
     if used:
         resource.setrlimit(resource.RLIMIT_AS, (used + memory_bytes, used + memory_bytes))
-    while True:
-        try:
+    try:
+        connection.send(None)
+        while True:
             place = connection.recv()
-        except (EOFError, OSError):
-            return
-        connection.send(_outcome(place, wanted))
+            connection.send(_outcome(place, wanted))
+    except (EOFError, OSError):
+        return
 
 
 def _has_proc() -> bool:
