@@ -93,7 +93,12 @@ def postgresql(tmp_path_factory):
     )
     try:
         for _ in range(600):
-            if subprocess.run([binaries / "pg_isready", "-h", "127.0.0.1", "-p", str(port)], capture_output=True).returncode == 0:
+            if (
+                subprocess.run(
+                    [binaries / "pg_isready", "-h", "127.0.0.1", "-p", str(port)], capture_output=True
+                ).returncode
+                == 0
+            ):
                 break
             time.sleep(0.2)
         yield f"postgresql://desk@127.0.0.1:{port}/postgres"

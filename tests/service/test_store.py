@@ -296,7 +296,9 @@ def test_tokens_are_kept_hashed_and_can_be_revoked(store, clock):
                 tokens.add(session, store.now(), *wrong)
     assert len(token) > 43
     with store.reading() as session:
-        stored = str(session.execute(text("SELECT * FROM tokens")).all() + session.execute(text("SELECT * FROM sessions")).all())
+        stored = str(
+            session.execute(text("SELECT * FROM tokens")).all() + session.execute(text("SELECT * FROM sessions")).all()
+        )
         assert token not in stored and secret not in stored
         assert tokens.actor_of_token(session, token).roles == {"reader"}
         assert tokens.actor_of_session(session, store.now(), secret).name == "Ada"

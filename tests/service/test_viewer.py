@@ -262,7 +262,11 @@ def test_maps_are_asked_for_when_the_page_says_so(visit, site):
     plain = picture(page)
     assert "/mapped/maps" not in site.asked
     half = {"II": [0.0] * 50 + [1.0] * 50}
-    site.maps["mapped"] = {"start_s": 0.0, "stop_s": 10.0, "members": [{"name": "a", "leads": half}, {"name": "b", "leads": {}}]}
+    site.maps["mapped"] = {
+        "start_s": 0.0,
+        "stop_s": 10.0,
+        "members": [{"name": "a", "leads": half}, {"name": "b", "leads": {}}],
+    }
     page.evaluate("() => document.getElementById('viewer').dispatchEvent(new Event('ecg:reveal'))")
     page.get_by_role("button", name="Looked at by a", exact=True).wait_for()
     settle(page)
