@@ -5,6 +5,7 @@ const viewer = document.getElementById("viewer");
 const path = `/api/recordings/${id}`;
 let state = document.getElementById("case").dataset.state;
 let holds = false;
+let holder = null;
 let busy = false;
 
 const review = () => document.getElementById("review");
@@ -29,7 +30,7 @@ async function redraw() {
 async function claim() {
   if (reads !== "yes" || state !== "open") return;
   try {
-    await ask("PUT", `${path}/claim`);
+    holder = (await ask("PUT", `${path}/claim`)).claimed_by;
     if (!holds) {
       holds = true;
       await redraw();
@@ -83,8 +84,10 @@ await claim();
 setInterval(() => document.visibilityState === "visible" && holds && claim(), Math.max(1000, (Number(claimS) * 1000) / 3));
 onChange(async () => {
   const now = await ask("GET", path).catch(() => null);
-  if (!now || (now.state === state && now.claimed_by === (holds ? me : now.claimed_by))) return;
-  state = now.state;
+  if (!now || busy || (now.state === state && now.claimed_by === holder)) return;
+  ({ state, claimed_by: holder } = now);
+  holds = holder === me;
+  if (state === "open" && !holder && document.visibilityState === "visible") await claim();
   await redraw();
 });
 window.addEventListener("pagehide", () => {
