@@ -182,12 +182,21 @@ def convert(
     leads: Leads = None,
     units: Units = None,
 ) -> None:
-    """Write a recording in another format, in millivolts, its leads by their standard names."""
+    """Write a recording in another format, in millivolts, its leads by their standard names.
+
+    A unit that cannot be true is warned of and believed all the same, unless --units names another.
+    """
     from ecgquorum import read
     from ecgquorum.recordings import write
+    from ecgquorum.recordings.amplitude import settled
 
-    recording = read(source, hints_from(rate, leads, units))
+    hints = hints_from(rate, leads, units)
+    recording = read(source, hints, as_stated=units is None)
+    correction = recording.correction or settled(recording, units).correction
     write(recording, target)
+    if correction:
+        done = "" if units else f"; written as stated, give --units {correction.used} to write it so"
+        err.print(f"{source}: wrong units: {correction}{done}", style="yellow", markup=False)
     stdout.print(
         f"{target}: {', '.join(recording.leads)}, {recording.seconds:.1f} s at {recording.rate_hz:g} Hz", markup=False
     )
