@@ -111,11 +111,13 @@ def triage(
             journal = triage_files(
                 ensemble, policy, paths, out, wanted=wanted, n_readers=readers, told=count, only_settled=watch
             )
-        if len(journal.known) != seen:
-            counts = write_worklist(journal, out, name, sentence, share)
-            told = ", ".join(f"{number} {decision}" for decision, number in sorted(counts.items())) or "nothing to sort"
-            stdout.print(f"{told}; the worklist is in {out / 'worklist.html'} and worklist.csv", markup=False)
-        return len(journal.known)
+        with journal:
+            if len(journal) != seen:
+                counts = write_worklist(journal, out, name, sentence, share)
+                told = ", ".join(f"{number} {decision}" for decision, number in sorted(counts.items()))
+                told = told or "nothing to sort"
+                stdout.print(f"{told}; the worklist is in {out / 'worklist.html'} and worklist.csv", markup=False)
+            return len(journal)
 
     seen = -1
     try:
