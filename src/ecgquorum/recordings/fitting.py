@@ -1,6 +1,6 @@
 """Fitting a recording to a model's input: leads, rate, scale, window."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -92,9 +92,7 @@ def selected_leads(recording: Recording, leads: tuple[str, ...], lead: str | Non
     if wanted == recording.leads:
         return recording
     signal = np.stack([row for row in rows.values() if row is not None])
-    return Recording(
-        recording.id, signal, recording.rate_hz, wanted, recording.patient, recording.labels, recording.source
-    )
+    return replace(recording, signal=signal, leads=wanted)
 
 
 def _row(recording: Recording, lead: str) -> Signal | None:
