@@ -6,11 +6,11 @@ import resource
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -46,6 +46,7 @@ class Fitted:
 
     signal: as the model wants it · sha256: of its files
     trace:  the beginning of its first lead in microvolts, for a picture
+    whole:  the recording as it was read, where it is wanted
     """
 
     place: Place
@@ -56,6 +57,7 @@ class Fitted:
     sha256: str
     trace: list[int]
     trace_s: float
+    whole: Recording | None = None
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,15 @@ Outcome = Fitted | Unread
 
 @dataclass(frozen=True)
 class Wanted:
-    """What every reader must know: the model's input, the lead to take, what the user says of bare files."""
+    """What every reader must know: the model's input, the lead to take, what the user says of bare files.
+
+    whole_bytes: hand back recordings as they were read, of each no more than so many bytes from its beginning
+    """
 
     spec: InputSpec
     lead: str | None = None
     hints: Hints = NO_HINTS
+    whole_bytes: int = 0
 
 
 class _Reader:
@@ -95,9 +101,12 @@ class _Reader:
         theirs.close()
         self.task: tuple[int, Place] | None = None
         self.deadline = float("inf")
+        self._is_fresh = True
 
     def give(self, number: int, place: Place, patience_s: float) -> None:
         """Have it read a recording."""
+        patience_s *= 2 if self._is_fresh else 1  # imports take time too
+        self._is_fresh = False
         self.task, self.deadline = (number, place), time.monotonic() + patience_s
         self.connection.send(place)
 
@@ -113,6 +122,54 @@ class _Reader:
         self.connection.close()
 
 
+class Readers:
+    """Processes that read recordings, kept for as long as they are needed; use as a context.
+
+    One that takes longer than `patience_s`, wants more memory than `memory_bytes`, or crashes, costs its recording and
+    nothing else.
+    """
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        n_readers: int = 2,
+        patience_s: float = PATIENCE_S,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> None:
+        self._readers = [_Reader(wanted, memory_bytes) for _ in range(n_readers)]
+        self._patience_s = patience_s
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for reader in self._readers:
+            reader.stop()
+
+    def outcomes(self, places: Iterable[Place]) -> Iterator[Outcome]:
+        """Every place's outcome, in the order of the places; a few are read ahead of the one that is waited for."""
+        remaining = iter(enumerate(places))
+        done: dict[int, Outcome] = {}
+        next_out, begun, exhausted = 0, 0, False
+        idle = deque(self._readers)
+        while not exhausted or next_out < begun:
+            while idle and not exhausted and begun - next_out < _AHEAD * len(self._readers):
+                following = next(remaining, None)
+                if following is None:
+                    exhausted = True
+                    break
+                idle.popleft().give(*following, self._patience_s)
+                begun += 1
+            for reader, outcome in _finished([r for r in self._readers if r.task is not None]):
+                assert reader.task is not None  # noqa: S101
+                done[reader.task[0]] = outcome
+                reader.task = None
+                idle.append(reader)
+            while next_out in done:
+                yield done.pop(next_out)
+                next_out += 1
+
+
 def read_apart(
     places: Iterable[Place],
     wanted: Wanted,
@@ -121,36 +178,9 @@ def read_apart(
     patience_s: float = PATIENCE_S,
     memory_bytes: int = MEMORY_BYTES,
 ) -> Iterator[Outcome]:
-    """Every place's outcome, in the order of the places; only a few are read ahead of the one that is waited for.
-
-    A reader that takes longer than `patience_s`, wants more memory than `memory_bytes`, or crashes, costs its recording
-    and nothing else.
-    """
-    remaining = iter(enumerate(places))
-    done: dict[int, Outcome] = {}
-    next_out, begun, exhausted = 0, 0, False
-    readers = [_Reader(wanted, memory_bytes) for _ in range(n_readers)]
-    idle = deque(readers)
-    try:
-        while not exhausted or next_out < begun:
-            while idle and not exhausted and begun - next_out < _AHEAD * n_readers:
-                following = next(remaining, None)
-                if following is None:
-                    exhausted = True
-                    break
-                idle.popleft().give(*following, patience_s * (2 if begun < n_readers else 1))  # imports take time too
-                begun += 1
-            for reader, outcome in _finished([r for r in readers if r.task is not None]):
-                assert reader.task is not None  # noqa: S101
-                done[reader.task[0]] = outcome
-                reader.task = None
-                idle.append(reader)
-            while next_out in done:
-                yield done.pop(next_out)
-                next_out += 1
-    finally:
-        for reader in readers:
-            reader.stop()
+    """Every place's outcome, in the order of the places, by readers that are started for them alone."""
+    with Readers(wanted, n_readers, patience_s, memory_bytes) as readers:
+        yield from readers.outcomes(places)
 
 
 def _finished(busy: list[_Reader]) -> Iterator[tuple[_Reader, Outcome]]:
@@ -203,7 +233,8 @@ def _outcome(place: Place, wanted: Wanted) -> Outcome:
         chosen = selected_leads(recording, wanted.spec.leads, wanted.lead)
         signal = wanted.spec.fit(recording, wanted.lead)
         trace, trace_s = _trace(chosen)
-        return Fitted(place, recording.id, signal, recording.seconds, assessed(chosen), digest, trace, trace_s)
+        whole = _beginning(recording, wanted.whole_bytes) if wanted.whole_bytes else None
+        return Fitted(place, recording.id, signal, recording.seconds, assessed(chosen), digest, trace, trace_s, whole)
     except EcgQuorumError as error:
         return Unread(place, str(error), digest)
     except MemoryError:
@@ -240,3 +271,9 @@ def _trace(recording: Recording) -> tuple[list[int], float]:
     points = np.linspace(0, n_shown - 1, min(n_shown, _TRACE_POINTS)).round().astype(int)
     microvolts: Any = np.clip(row[points] * 1000, -1e7, 1e7).round().astype(int)
     return microvolts.tolist(), n_shown / recording.rate_hz
+
+
+def _beginning(recording: Recording, n_bytes: int) -> Recording:
+    """As much of the recording as `n_bytes` hold, all leads alike."""
+    n_samples = max(1, n_bytes // (recording.signal.itemsize * len(recording.leads)))
+    return recording if recording.n_samples <= n_samples else replace(recording, signal=recording.signal[:, :n_samples])

@@ -89,7 +89,7 @@ def triage_files(
     total = done + len(waiting)
     outcomes = _chained(lost, read_apart(there, wanted, n_readers=n_readers) if there else iter(()))
     while group := list(islice(outcomes, _GROUP)):
-        journal.add(_answered(ensemble, policy, group))
+        journal.add(answered(ensemble, policy, group))
         done += len(group)
         if told:
             told(done, total)
@@ -119,8 +119,8 @@ def _chained(lost: Sequence[Unread], read: Iterator[Outcome]) -> Iterator[Outcom
     yield from read
 
 
-def _answered(ensemble: Ensemble, policy: Policy | None, group: Sequence[Outcome]) -> list[Row]:
-    """A line for each recording of the group."""
+def answered(ensemble: Ensemble, policy: Policy | None, group: Sequence[Outcome]) -> list[Row]:
+    """A line for each recording of the group: what the ensemble says, and whether a person is to read it."""
     fitted = [one for one in group if isinstance(one, Fitted)]
     prediction = ensemble.predict_fitted([one.id for one in fitted], [one.signal for one in fitted])
     reasons = [""] * len(fitted)
@@ -152,6 +152,7 @@ def _row(one: Fitted, prediction: Prediction, place: int, doubt: str, model: str
         "probability": round(float(prediction.probs[place, label]), _DIGITS),
         "calibrated_probability": round(float(prediction.calibrated[place, label]), _DIGITS),
         "probabilities": _by_class(prediction, prediction.probs[place]),
+        "member_probabilities": [_by_class(prediction, probs) for probs in prediction.member_probs[place]],
         "votes": [prediction.classes[vote] for vote in votes],
         "quality": str(severity),
         "quality_reasons": list(one.quality.reasons),
@@ -178,6 +179,7 @@ def _unread_row(one: Unread, model: str) -> Row:
         "probability": None,
         "calibrated_probability": None,
         "probabilities": {},
+        "member_probabilities": [],
         "votes": [],
         "quality": str(Severity.UNREADABLE),
         "quality_reasons": [],
