@@ -4,16 +4,33 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
+from typing import BinaryIO, TextIO
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
     """Replace the file at `path` with `content`; a crash leaves the old file or the new one, never a part."""
+    with _replacing(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def file_written_whole(path: Path) -> Iterator[TextIO]:
+    """Yield a text file to write line by line, which becomes `path` when the block ends well."""
+    with _replacing(path) as file:
+        text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        yield text
+        text.detach()
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = _scratch(path)
     try:
         with scratch.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         scratch.replace(path)

@@ -1,7 +1,9 @@
 """What the command line prints, and how."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,17 @@ def print_answer(answer: dict[str, Any], names: dict[str, str]) -> None:
     print_table(rows)
     if answer["notice"]:
         err.print(f"{answer['id']}: {answer['notice']}", style="yellow", markup=False)
+
+
+def print_exported(counts: Counter[str], folder: Path) -> None:
+    """How many recordings have FHIR resources, and why others have none."""
+    from ecgquorum.triage.fhir import REPEATED, REPORTED, UNHASHED
+
+    out.print(f"FHIR R4 reports of {counts[REPORTED]} recordings are in {folder}", markup=False)
+    if counts[REPEATED]:
+        err.print(f"{counts[REPEATED]} repeat the content of others and share their report", style="yellow")
+    if counts[UNHASHED]:
+        err.print(f"{counts[UNHASHED]} could not even be opened and have no report", style="yellow")
 
 
 def print_report(report: "BuildReport") -> None:

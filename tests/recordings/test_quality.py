@@ -84,9 +84,9 @@ def test_each_defect_is_named(sound, spoil, name, severity):
 
 def test_units_that_lie_are_guessed(sound):
     (finding,) = assess(sound * 1000).findings
-    assert "as if its samples were microvolts" in finding.detail
+    assert "as if its samples were in uV" in finding.detail
     (finding,) = assess(sound / 1000).findings
-    assert "as if its samples were volts" in finding.detail
+    assert "as if its samples were in V" in finding.detail
 
 
 def test_length(sound):

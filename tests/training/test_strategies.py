@@ -537,3 +537,43 @@ def test_hardened_training_is_known_by_its_strength(tiny_recipe):
     for alone in ({"attacked": 0.5}, {"attack_epsilon": 50.0}):
         with pytest.raises(ValueError, match="together or neither, found attacked = "):
             identity(**alone)
+
+
+def test_steps_are_as_long_as_the_recipe_says(setting, tiny_ensemble, monkeypatch):
+    """One step of a share s of epsilon moves every sample that counts by s · epsilon, in `adv` and in `dverge`."""
+    member = tiny_ensemble.members[0].eval()
+    source, indices = next(setting.batches(0))
+    target, _ = next(setting.batches(1))
+    moved = [distilled(member, source, target, 1, DvergeRecipe(epsilon=40.0, steps=1, step=s)) for s in (0.25, 0.5)]
+    reach = [(one.signal - source.signal).abs().max().item() for one in moved]
+    assert reach == pytest.approx([10.0, 20.0], rel=1e-4)
+    for step, expected in ((0.25, 10.0), (0.5, 20.0)):
+        part = setting.recipe.adversarial.model_copy(update={"epsilon": 40.0, "steps": 1, "step": step})
+        recipe = setting.recipe.model_copy(update={"adversarial": part})
+        phase = AdversarialPhase([member], dataclasses.replace(setting, recipe=recipe), [none(setting)])
+        phase.begin_epoch(0)
+        seen = []
+        with monkeypatch.context() as patched:
+            patched.setattr(member, "embed", lambda x, embed=member.embed, seen=seen: seen.append(x) or embed(x))
+            list(phase.losses(source, indices))
+        assert (seen[-1] - source.signal).abs().max().item() == pytest.approx(expected, rel=1e-4)
+
+
+def test_hardened_training_resumes_to_the_same_bits(toy, tiny_cohort, tmp_path):
+    training = toy.training.model_copy(update={"attacked": 0.5, "attack_epsilon": 50.0, "epochs": 3})
+    recipe = toy.model_copy(update={"training": training, "members": 2})
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    train_ensemble(recipe, tiny_cohort, whole, device="cpu")
+
+    class Stopper(Watcher):
+        def on_epoch(self, *arguments):
+            raise KeyboardInterrupt
+
+    for attempt in range(20):
+        try:
+            train_ensemble(recipe, tiny_cohort, stopped, device="cpu", observer=Stopper(), resume=attempt > 0)
+            break
+        except KeyboardInterrupt:
+            continue
+    assert attempt >= 5
+    assert (stopped / "weights.safetensors").read_bytes() == (whole / "weights.safetensors").read_bytes()

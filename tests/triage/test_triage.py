@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -45,8 +47,8 @@ def lines(out):
 
 
 def run(ensemble, folder, out, **options):
-    journal = triage_files(ensemble, POLICY, [folder], out, **options)
-    write_worklist(journal, out, "tiny", POLICY.sentence())
+    with triage_files(ensemble, POLICY, [folder], out, **options) as journal:
+        write_worklist(journal, out, "tiny", POLICY.sentence())
     return lines(out)
 
 
@@ -81,22 +83,70 @@ def test_going_on_answers_nothing_twice(ensemble, folder, tmp_path, monkeypatch)
     assert len(asked) == 13
     assert run(ensemble, folder, out) == first
     assert len(asked) == 13
-    content = (out / "journal.jsonl").read_bytes()
-    (out / "journal.jsonl").write_bytes(content[: len(content) * 2 // 3])  # as a kill would leave it
+    with sqlite3.connect(out / "journal.sqlite") as database:  # as a kill after the second group would leave it
+        database.execute("DELETE FROM answers WHERE rowid > 8")
+    database.close()
     assert run(ensemble, folder, out) == first
     assert 13 < len(asked) < 26
     assert [row["source"] for row in whole] and {r["source"] for r in whole} == {r["source"] for r in first}
 
 
 def test_answers_of_another_model_or_policy_are_not_mixed(ensemble, folder, tmp_path):
-    triage_files(ensemble, POLICY, [folder], tmp_path / "out")
+    triage_files(ensemble, POLICY, [folder], tmp_path / "out").close()
     with pytest.raises(TriageError, match="choose another --out"):
         triage_files(ensemble, Threshold(0.4), [folder], tmp_path / "out")
 
 
+def test_a_journal_that_is_none_is_refused(ensemble, folder, tmp_path):
+    (tmp_path / "journal.sqlite").write_bytes(b"not a database" * 100)
+    with pytest.raises(TriageError, match="choose another --out"):
+        triage_files(ensemble, POLICY, [folder], tmp_path)
+
+
+def test_a_kill_changes_nothing(tiny_run, folder, tmp_path):
+    """kill -9 in the middle, several times, then to the end: the same worklist as an undisturbed run, nothing twice."""
+    place = tmp_path / "in"
+    shutil.copytree(folder, place)
+    for number in range(90):
+        recording = simulate("NAO"[number % 3], seed=number, leads=("ECG",), seconds=6).recording
+        write(recording, place / f"s{number:03d}.npz")
+
+    def command(out):
+        line = [sys.executable, "-m", "ecgquorum.cli", "triage", str(place), "--budget", "20%"]
+        return [*line, "--model", str(tiny_run), "--out", str(out)]
+
+    subprocess.run(command(tmp_path / "whole"), check=True, capture_output=True)
+    answered = []
+    for _ in range(2):
+        process = subprocess.Popen(command(tmp_path / "killed"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        journal = tmp_path / "killed" / "journal.sqlite"
+        before = len(answered) and answered[-1]
+        while process.poll() is None and (n := _answers(journal)) <= before:
+            time.sleep(0.002)
+        process.kill()
+        process.wait()
+        answered.append(n)
+    assert 0 < answered[0] < answered[1] < 105
+    subprocess.run(command(tmp_path / "killed"), check=True, capture_output=True)
+    for name in ("worklist.csv", "worklist.jsonl", "worklist.html"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert len(lines(tmp_path / "killed")) == 105
+
+
+def _answers(journal):
+    """How many are in there while somebody else writes."""
+    try:
+        with sqlite3.connect(f"file:{journal}?mode=ro", uri=True) as database:
+            found = database.execute("SELECT count(*) FROM answers").fetchone()[0]
+        database.close()
+    except sqlite3.Error:
+        return 0
+    return found
+
+
 def test_a_budget_is_kept_within_the_batch(ensemble, folder, tmp_path):
-    journal = triage_files(ensemble, POLICY, [folder], tmp_path / "out")
-    counts = write_worklist(journal, tmp_path / "out", "tiny", "", budget=0.2)
+    with triage_files(ensemble, POLICY, [folder], tmp_path / "out") as journal:
+        counts = write_worklist(journal, tmp_path / "out", "tiny", "", budget=0.2)
     rows = lines(tmp_path / "out")
     deferred = [row for row in rows if row["decision"] == "deferred"]
     assert counts["deferred"] == len(deferred) == 3
@@ -105,8 +155,8 @@ def test_a_budget_is_kept_within_the_batch(ensemble, folder, tmp_path):
 
 
 def test_what_is_not_there_is_told(ensemble, tmp_path):
-    journal = triage_files(ensemble, POLICY, [tmp_path / "nowhere"], tmp_path / "out")
-    (row,) = journal.rows()
+    with triage_files(ensemble, POLICY, [tmp_path / "nowhere"], tmp_path / "out") as journal:
+        (row,) = journal.rows()
     assert row["decision"] == "unreadable" and "found nothing" in row["reason"]
 
 

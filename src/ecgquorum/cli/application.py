@@ -28,7 +28,7 @@ Rate = Annotated[float | None, typer.Option(min=1, help="Sampling rate in Hz, fo
 Leads = Annotated[
     str | None, typer.Option(help="Names of the leads in order, for files that do not say them: I,II,V1.")
 ]
-Units = Annotated[str | None, typer.Option(help="mV, uV or V, for files that do not say it.")]
+Units = Annotated[str | None, typer.Option(help="mV, uV or V, for files that do not say it or cannot mean it.")]
 
 INTERRUPTED = 130
 DEFAULT_MODEL = "physionet2017-compact"

@@ -18,7 +18,7 @@ from ecgquorum.cli.application import (
     policy_app,
     share_from,
 )
-from ecgquorum.console import counting, err, print_answer
+from ecgquorum.console import counting, err, print_answer, print_exported
 from ecgquorum.console import out as stdout
 from ecgquorum.errors import PolicyError
 
@@ -85,6 +85,9 @@ def triage(
     units: Units = None,
     readers: Annotated[int, typer.Option(min=1, max=64, help="Processes that read files.")] = 2,
     watch: Annotated[bool, typer.Option("--watch", help="Go on with what arrives there until Ctrl-C.")] = False,
+    fhir: Annotated[
+        bool, typer.Option("--fhir", help="Write FHIR R4 too: fhir/DiagnosticReport.ndjson and what it refers to.")
+    ] = False,
 ) -> None:
     """Sort recordings into those that are answered and those that people should read.
 
@@ -92,7 +95,7 @@ def triage(
     recording of doubtful quality goes to people whatever the model says. Kill it at any time: the same command goes on.
     """
     from ecgquorum import load_ensemble
-    from ecgquorum.triage import policy_of, triage_files, write_worklist
+    from ecgquorum.triage import policy_of, triage_files, write_fhir, write_worklist
     from ecgquorum.triage.apart import Wanted
 
     share = share_from("--budget", budget)
@@ -111,11 +114,15 @@ def triage(
             journal = triage_files(
                 ensemble, policy, paths, out, wanted=wanted, n_readers=readers, told=count, only_settled=watch
             )
-        if len(journal.known) != seen:
-            counts = write_worklist(journal, out, name, sentence, share)
-            told = ", ".join(f"{number} {decision}" for decision, number in sorted(counts.items())) or "nothing to sort"
-            stdout.print(f"{told}; the worklist is in {out / 'worklist.html'} and worklist.csv", markup=False)
-        return len(journal.known)
+        with journal:
+            if len(journal) != seen:
+                counts = write_worklist(journal, out, name, sentence, share)
+                told = ", ".join(f"{number} {decision}" for decision, number in sorted(counts.items()))
+                told = told or "nothing to sort"
+                stdout.print(f"{told}; the worklist is in {out / 'worklist.html'} and worklist.csv", markup=False)
+                if fhir:
+                    print_exported(write_fhir(out / "worklist.jsonl", out / "fhir", ensemble.card), out / "fhir")
+            return len(journal)
 
     seen = -1
     try:
@@ -182,12 +189,21 @@ def convert(
     leads: Leads = None,
     units: Units = None,
 ) -> None:
-    """Write a recording in another format, in millivolts, its leads by their standard names."""
+    """Write a recording in another format, in millivolts, its leads by their standard names.
+
+    A unit that cannot be true is warned of and believed all the same, unless --units names another.
+    """
     from ecgquorum import read
     from ecgquorum.recordings import write
+    from ecgquorum.recordings.amplitude import settled
 
-    recording = read(source, hints_from(rate, leads, units))
+    hints = hints_from(rate, leads, units)
+    recording = read(source, hints, as_stated=units is None)
+    correction = recording.correction or settled(recording, units).correction
     write(recording, target)
+    if correction:
+        done = "" if units else f"; written as stated, give --units {correction.used} to write it so"
+        err.print(f"{source}: wrong units: {correction}{done}", style="yellow", markup=False)
     stdout.print(
         f"{target}: {', '.join(recording.leads)}, {recording.seconds:.1f} s at {recording.rate_hz:g} Hz", markup=False
     )

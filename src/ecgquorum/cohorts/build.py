@@ -138,11 +138,14 @@ def _written(
     """Append every usable recording to `file`, test recordings first: of two duplicates, the later one goes."""
     rows: dict[str, Row] = {}
     first_with: dict[str, tuple[str, tuple[str, ...]]] = {}
+    corrected: list[str] = []
     start = 0
     order = sorted(source.load, key=lambda record: record not in fixed)
     for done, record in enumerate(order, start=1):
         try:
             recording = source.load[record]()
+            if recording.correction:
+                corrected.append(f"{record}: {recording.correction}")
             leads, rate_hz = leads or recording.leads, rate_hz or recording.rate_hz
             chosen = selected_leads(recording, leads)
             content = hashlib.sha256(f"{chosen.rate_hz:g}".encode() + chosen.signal.tobytes()).hexdigest()
@@ -163,6 +166,10 @@ def _written(
             report.unreadable.append(Unreadable(record, str(error)))
         if progress:
             progress(done, len(order))
+    if corrected:
+        report.notices.append(
+            f"{len(corrected)} recordings are read in another unit than they state, the first {corrected[0]}"
+        )
     return list(rows.values()), leads or (), rate_hz or 0.0
 
 

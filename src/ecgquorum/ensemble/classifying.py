@@ -18,8 +18,9 @@ def classify_files(
 ) -> Iterator[dict[str, Any] | Unreadable]:
     """Classify every recording that `paths` name: files, folders, archives.
 
-    Yields one plain dictionary a recording, as `Prediction.rows` gives it, with its source and a notice where only a
-    part of it was used. One that cannot be read or fitted comes as `Unreadable`, and the rest goes on.
+    Yields one plain dictionary a recording, as `Prediction.rows` gives it, with its source and a notice where it was
+    classified in windows or read in another unit than its file states. One that cannot be read or fitted comes as
+    `Unreadable`, and the rest goes on.
 
     lead:  for a model of one lead, which of a recording's leads to take
     hints: rate, leads and units of files that carry samples alone
@@ -54,5 +55,7 @@ def _answered(
             continue
         (recording, signal), window_s = entry, ensemble.spec.window_s
         n_windows = len(covering_windows(signal, ensemble.spec.n_window))
-        notice = f"the mean of {n_windows} windows of {window_s:g} s" if n_windows > 1 else None
-        yield next(rows) | {"source": recording.source, "notice": notice}
+        notices = [f"the mean of {n_windows} windows of {window_s:g} s"] if n_windows > 1 else []
+        if recording.correction:
+            notices.append(f"wrong units: {recording.correction}")
+        yield next(rows) | {"source": recording.source, "notice": "; ".join(notices) or None}

@@ -31,7 +31,8 @@ def from_aecg(root: Element) -> Traces:
         value = child(sequence, "value")
         origin, scale = child(value, "origin"), child(value, "scale")
         digits = np.array(text_of(value, "digits").split(), dtype=np.float64)
-        traces.add(normalised_lead(name), digits * _millivolts(scale) + _millivolts(origin))
+        millivolts = digits * _millivolts(scale) + _millivolts(origin)
+        traces.add(normalised_lead(name), millivolts, scale.get("unit", ""))
     if not traces.leads:
         raise RecordingError("there are no sequences of leads")
     return traces

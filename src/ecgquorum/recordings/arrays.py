@@ -24,7 +24,8 @@ def read_npy(tree: FileTree, name: str, hints: Hints) -> Recording:
     where = tree.where(name)
     signal = _oriented(where, _array(where, tree.read(name, _FILE_BYTES)))
     leads, rate_hz, factor = hints.lead_names(where, len(signal)), hints.rate(where), hints.millivolts(where)
-    return Recording(PurePosixPath(name).stem, as_samples(signal * factor), rate_hz, leads, source=where)
+    unit = hints.units or ""
+    return Recording(PurePosixPath(name).stem, as_samples(signal * factor), rate_hz, leads, source=where, unit=unit)
 
 
 def read_npz(tree: FileTree, name: str, hints: Hints) -> Recording:
@@ -50,7 +51,8 @@ def read_npz(tree: FileTree, name: str, hints: Hints) -> Recording:
     units = str(arrays["units"].reshape(-1)[0]) if "units" in arrays and arrays["units"].size else None
     leads = tuple(map(str, arrays["leads"].reshape(-1))) if "leads" in arrays else hints.lead_names(where, len(signal))
     factor = hints.millivolts(where, units)
-    return Recording(PurePosixPath(name).stem, as_samples(signal * factor), rate_hz, leads, source=where)
+    unit = units if units is not None else hints.units or ""
+    return Recording(PurePosixPath(name).stem, as_samples(signal * factor), rate_hz, leads, source=where, unit=unit)
 
 
 def _unpacked(where: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

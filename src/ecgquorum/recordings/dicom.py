@@ -15,7 +15,7 @@ from ecgquorum.recordings.filetree import FileTree
 from ecgquorum.recordings.hints import Hints
 from ecgquorum.recordings.leads import normalised_lead
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
-from ecgquorum.recordings.units import millivolts_in
+from ecgquorum.recordings.units import common_unit, millivolts_in
 
 _FILE_BYTES = 256 << 20
 _TYPES = {"SB": "i1", "UB": "u1", "SS": "i2", "US": "u2", "SL": "i4", "UL": "u4"}
@@ -49,13 +49,16 @@ def read_dicom(tree: FileTree, name: str, hints: Hints) -> Recording:
                     f"{where}: expected a channel with a sensitivity in volts, found none; give --units"
                 )
             signal = np.stack([_millivolts(where, row, definition, hints) for row, definition in voltages])
+            unit = common_unit(_unit(definition) or hints.units for _, definition in voltages)
             leads = hints.leads or tuple(_lead(definition) for _, definition in voltages)
             rate_hz, patient = float(group.SamplingFrequency), str(data.get("PatientID") or "") or None
     except RecordingError:
         raise
     except Exception as error:
         raise RecordingError(f"{where}: expected a DICOM waveform, found: {one_line(error)}") from error
-    return Recording(PurePosixPath(name).stem, as_samples(signal), rate_hz, leads, patient=patient, source=where)
+    return Recording(
+        PurePosixPath(name).stem, as_samples(signal), rate_hz, leads, patient=patient, source=where, unit=unit
+    )
 
 
 def _longest(where: str, data: Any) -> Any:

@@ -12,7 +12,7 @@ from ecgquorum.recordings.filetree import FileTree
 from ecgquorum.recordings.hints import Hints
 from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, normalised_lead
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
-from ecgquorum.recordings.units import millivolts_in
+from ecgquorum.recordings.units import common_unit, millivolts_in
 
 _FILE_BYTES = 256 << 20
 _FIXED, _PER_SIGNAL = 256, 256
@@ -46,6 +46,7 @@ def read_edf(tree: FileTree, name: str, hints: Hints) -> Recording:
         rates[0],
         hints.leads or tuple(_lead(signal.label) for signal in signals),
         source=where,
+        unit=common_unit(_unit(signal) or hints.units for signal in signals),
     )
 
 

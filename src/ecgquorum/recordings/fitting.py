@@ -1,6 +1,6 @@
 """Fitting a recording to a model's input: leads, rate, scale, window."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -42,7 +42,7 @@ class InputSpec:
     def fit(self, recording: Recording, lead: str | None = None) -> Signal:
         """The recording as (lead, time) float32: its leads chosen, resampled, scaled; its length is its own.
 
-        lead: for a model of one lead, which one of the recording's leads to take
+        lead: for a model of one lead, which one of the recording's named leads to take
         """
         chosen = selected_leads(recording, self.leads, lead)
         millivolts = resampled(without_gaps(chosen), recording.rate_hz, self.rate_hz)
@@ -71,7 +71,8 @@ def selected_leads(recording: Recording, leads: tuple[str, ...], lead: str | Non
     if lead is not None:
         if len(leads) != 1:
             raise FittingError(f"{where}: the model takes {len(leads)} leads, so none can be chosen with --lead {lead}")
-        wanted: tuple[str, ...] = (normalised_lead(lead),)
+        unnamed = recording.leads == (UNNAMED_LEAD,)  # then there is nothing to choose from
+        wanted: tuple[str, ...] = recording.leads if unnamed else (normalised_lead(lead),)
     elif leads == (UNNAMED_LEAD,):
         if len(recording.leads) != 1:
             raise FittingError(
@@ -91,9 +92,7 @@ def selected_leads(recording: Recording, leads: tuple[str, ...], lead: str | Non
     if wanted == recording.leads:
         return recording
     signal = np.stack([row for row in rows.values() if row is not None])
-    return Recording(
-        recording.id, signal, recording.rate_hz, wanted, recording.patient, recording.labels, recording.source
-    )
+    return replace(recording, signal=signal, leads=wanted)
 
 
 def _row(recording: Recording, lead: str) -> Signal | None:

@@ -9,11 +9,18 @@ from ecgquorum.recordings.units import millivolts_in
 
 @dataclass(frozen=True)
 class Hints:
-    """Rate, leads and units of files that carry samples alone; None: what the file says."""
+    """Rate, leads and units of files that carry samples alone; None: what the file says.
+
+    units: also of files whose own unit cannot be true
+    """
 
     rate_hz: float | None = None
     leads: tuple[str, ...] | None = None
     units: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.units is not None and millivolts_in(self.units) is None:
+            raise RecordingError(f"--units: expected a unit of voltage such as mV or uV, found {self.units!r}")
 
     def rate(self, where: str, found: float | None = None) -> float:
         """The file's own rate, or the one that was given."""

@@ -35,4 +35,5 @@ def read_mat(tree: FileTree, name: str, hints: Hints) -> Recording:
     if len(data) > _MOST_LEADS:
         raise RecordingError(f"{where}: expected at most {_MOST_LEADS} leads, found {len(data)}")
     leads, rate_hz = hints.lead_names(where, len(data)), hints.rate(where)
-    return Recording(stem, as_samples(data * hints.millivolts(where)), rate_hz, leads, source=where)
+    factor, unit = hints.millivolts(where), hints.units or ""
+    return Recording(stem, as_samples(data * factor), rate_hz, leads, source=where, unit=unit)

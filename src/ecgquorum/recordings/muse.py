@@ -26,7 +26,7 @@ def from_muse(root: Element) -> Traces:
             raise RecordingError("samples are not of 2 bytes")
         per_bit = float(text_of(lead, "LeadAmplitudeUnitsPerBit"))
         samples = samples_in(text_of(lead, "WaveFormData"))
-        traces.add(normalised_lead(text_of(lead, "LeadID")), samples * per_bit * factor)
+        traces.add(normalised_lead(text_of(lead, "LeadID")), samples * per_bit * factor, unit)
     if not traces.leads:
         raise RecordingError("there are no leads")
     return traces

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import periodogram
 
+from ecgquorum.recordings.amplitude import LARGEST_MV, SMALLEST_MV, explaining_unit, typical_size
 from ecgquorum.recordings.recording import Recording
 
 _FLAT_MV = 1e-5
@@ -20,7 +21,6 @@ _FLAT_S, _STUCK_S = 2.0, 0.03
 _SHORT_S, _TOO_SHORT_S = 5.0, 2.0
 _MISSING, _MOSTLY_MISSING = 0.02, 0.5
 _SATURATED = 0.01
-_SMALLEST_MV, _LARGEST_MV = 0.05, 20.0
 _MAINS_HZ, _MAINS_WIDTH_HZ, _MAINS_SHARE = (50.0, 60.0), 1.0, 0.5
 _OPPOSED = -0.5
 
@@ -72,7 +72,7 @@ def assessed(recording: Recording) -> Quality:
     A lead that cannot be read makes a recording of several leads doubtful, and unreadable where it is the only one or
     all are like that.
     """
-    findings = list(_of_length(recording))
+    findings = [*_of_length(recording), *_of_units(recording)]
     by_lead = {name: list(_of_lead(name, row, recording.rate_hz)) for name, row in _rows(recording)}
     lost = [name for name, found in by_lead.items() if any(f.severity is Severity.UNREADABLE for f in found)]
     for found in by_lead.values():
@@ -96,6 +96,13 @@ def _of_length(recording: Recording) -> Iterator[Finding]:
     if recording.seconds < _SHORT_S:
         severity = Severity.UNREADABLE if recording.seconds < _TOO_SHORT_S else Severity.DOUBTFUL
         yield Finding("too short", severity, f"{recording.seconds:.1f} s, expected at least {_SHORT_S:g} s")
+
+
+def _of_units(recording: Recording) -> Iterator[Finding]:
+    """What a user decided is no reason for doubt."""
+    if recording.correction:
+        severity = Severity.USABLE if recording.correction.given else Severity.DOUBTFUL
+        yield Finding("wrong units", severity, str(recording.correction))
 
 
 def _of_lead(name: str, row: NDArray[np.float64], rate_hz: float) -> Iterator[Finding]:
@@ -127,15 +134,11 @@ def _saturation(name: str, values: NDArray[np.float64], rate_hz: float) -> Itera
 
 
 def _amplitude(name: str, values: NDArray[np.float64], rate_hz: float) -> Iterator[Finding]:
-    """The median over seconds of the peak-to-peak amplitude."""
-    n_second = min(len(values), max(2, round(rate_hz)))
-    seconds = values[: len(values) // n_second * n_second].reshape(-1, n_second)
-    size = float(np.median(np.ptp(seconds, axis=1)))
-    if not _SMALLEST_MV <= size <= _LARGEST_MV:
-        hint = ""
-        for factor, unit in ((1e-3, "microvolts"), (1e3, "volts")):
-            if 0.2 <= size * factor <= 10:
-                hint = f"; as if its samples were {unit}"
+    """The typical height from peak to peak; one that another unit would explain, but that was not read so, is told."""
+    size = typical_size(values, rate_hz)
+    if not SMALLEST_MV <= size <= LARGEST_MV:
+        unit = explaining_unit(size, "mV")
+        hint = f"; as if its samples were in {unit}" if unit else ""
         yield Finding("implausible amplitude", Severity.DOUBTFUL, f"{size:.3g} mV from peak to peak{hint}", name)
 
 

@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path, PurePosixPath
 
 from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.amplitude import settled
 from ecgquorum.recordings.filetree import FileTree, Folder, ZipArchive, open_tree
 from ecgquorum.recordings.hints import NO_HINTS, Hints
 from ecgquorum.recordings.matlab import read_mat
@@ -38,14 +39,15 @@ class Unreadable:
     reason: str
 
 
-def read(path: str | Path, hints: Hints = NO_HINTS) -> Recording:
+def read(path: str | Path, hints: Hints = NO_HINTS, *, as_stated: bool = False) -> Recording:
     """Read one recording, in any of the formats that `FORMATS` names.
 
     `path` names a file, a WFDB record also by its signal file or without an ending (`A00001.hea`, `A00001.mat`,
     `A00001`), or one inside a zip archive (`training2017.zip/training2017/A00001`; the folders inside may be left out
     when the name is unique).
 
-    hints: rate, leads and units of files that carry samples alone
+    hints:     rate, leads and units of files that carry samples alone
+    as_stated: believe the file's unit, even one that cannot be true; else `Recording.correction` says what was done
     """
     path = Path(path)
     archive = _enclosing_archive(path)
@@ -54,10 +56,10 @@ def read(path: str | Path, hints: Hints = NO_HINTS) -> Recording:
         inner = path.relative_to(archive).as_posix()
         if inner == ".":
             raise RecordingError(f"{path}: expected one recording, found an archive; add /NAME of a record in it")
-        return read_from(tree, _inside(tree, inner), hints)
+        return read_from(tree, _inside(tree, inner), hints, as_stated=as_stated)
     if path.is_dir():
         raise RecordingError(f"{path}: expected one recording, found a folder; use ecgquorum.read_all for folders")
-    return read_from(Folder(path.parent), path.name, hints)
+    return read_from(Folder(path.parent), path.name, hints, as_stated=as_stated)
 
 
 def read_all(paths: Iterable[str | Path], hints: Hints = NO_HINTS) -> Iterator[Recording | Unreadable]:
@@ -120,8 +122,16 @@ def signal_files(header: bytes) -> list[str]:
     return [name for name in names if PurePosixPath(name).name == name]
 
 
-def read_from(tree: FileTree, name: str, hints: Hints = NO_HINTS) -> Recording:
-    """Read the recording that file `name` of the tree belongs to; a WFDB record's ending may be left out."""
+def read_from(tree: FileTree, name: str, hints: Hints = NO_HINTS, *, as_stated: bool = False) -> Recording:
+    """Read the recording that file `name` of the tree belongs to; a WFDB record's ending may be left out.
+
+    as_stated: believe the file's unit, even one that cannot be true
+    """
+    recording = _read_as_stated(tree, name, hints)
+    return recording if as_stated else settled(recording, hints.units)
+
+
+def _read_as_stated(tree: FileTree, name: str, hints: Hints) -> Recording:
     path = PurePosixPath(name)
     suffix = path.suffix.lower()
     stem = name.removesuffix(path.suffix) if suffix in (".hea", *_SIGNAL_SUFFIXES) else name

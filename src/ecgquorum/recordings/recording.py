@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.leads import normalised_lead
+from ecgquorum.recordings.units import Correction
 
 SLOWEST_RATE_HZ, FASTEST_RATE_HZ = 25.0, 100_000.0
 """Outside of these a sampling rate is taken for a lie, before anything is resampled on its word."""
@@ -20,6 +21,8 @@ class Recording:
     signal: (lead, time) float32 in millivolts; a missing sample is NaN
     labels: diagnoses as the source states them, uninterpreted
     source: where it was read from, for messages and records
+    unit:   what the source says its samples are in; empty where its leads differ
+    correction: that this could not be true, and what was done about it
     """
 
     id: str
@@ -29,6 +32,8 @@ class Recording:
     patient: str | None = None
     labels: tuple[str, ...] = ()
     source: str = ""
+    unit: str = "mV"
+    correction: Correction | None = None
 
     def __post_init__(self) -> None:
         signal = np.ascontiguousarray(as_samples(self.signal))

@@ -42,7 +42,7 @@ def from_sierra(root: Element) -> Traces:
     per_bit = float(text_of(described, "resolution", default=_MICROVOLTS_PER_BIT)) / 1000
     traces = Traces(rate_hz)
     for label, values in zip(labels, leads, strict=True):
-        traces.add(normalised_lead(label), values * per_bit)
+        traces.add(normalised_lead(label), values * per_bit, "uV")
     return traces
 
 

@@ -14,6 +14,7 @@ from ecgquorum.recordings.filetree import FileTree
 from ecgquorum.recordings.hints import Hints
 from ecgquorum.recordings.leads import normalised_lead
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
+from ecgquorum.recordings.units import common_unit
 
 _FILE_BYTES = 32 << 20
 _FIRST_BYTES = 1 << 16
@@ -51,6 +52,7 @@ def read_table(tree: FileTree, name: str, hints: Hints) -> Recording:
         hints.rate(where, rate_hz),
         leads,
         source=where,
+        unit=common_unit(titles[i][1] or hints.units for i in rows),
     )
 
 

@@ -19,11 +19,16 @@ class Traces:
     leads: list[str] = field(default_factory=list)
     millivolts: list[NDArray[np.float64]] = field(default_factory=list)
     patient: str | None = None
+    units: list[str] = field(default_factory=list)
 
-    def add(self, lead: str, millivolts: NDArray[np.float64]) -> None:
-        """One more lead."""
+    def add(self, lead: str, millivolts: NDArray[np.float64], unit: str) -> None:
+        """One more lead.
+
+        unit: what its samples were in before they were brought to millivolts
+        """
         self.leads.append(lead)
         self.millivolts.append(millivolts)
+        self.units.append(unit)
 
 
 def local_name(element: Element) -> str:

@@ -1,4 +1,7 @@
-"""Units of voltage."""
+"""Units of voltage, and what becomes of one that cannot be true."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 _MILLIVOLTS = {
     "mv": 1.0,
@@ -20,3 +23,32 @@ def millivolts_in(unit: str) -> float | None:
     """How many millivolts one of this unit is; None when it is no unit of voltage."""
     folded = unit.strip().lower().replace("\u00b5", "u").replace("\u03bc", "u")
     return _MILLIVOLTS.get(folded)
+
+
+def common_unit(units: Iterable[str | None]) -> str:
+    """The unit that all leads share, in the spelling of the first; empty when they differ."""
+    named = [unit or "" for unit in units]
+    return named[0] if len({millivolts_in(unit) for unit in named}) == 1 else ""
+
+
+@dataclass(frozen=True)
+class Correction:
+    """That a recording was read in another unit than its source states.
+
+    factor:    by what the stated millivolts were multiplied
+    stated_mv: the typical amplitude from peak to peak, as stated
+    given:     whether a user named the unit; otherwise it was detected
+    """
+
+    stated: str
+    used: str
+    factor: float
+    stated_mv: float
+    given: bool = False
+
+    def __str__(self) -> str:
+        why = "as given with --units" if self.given else "detected"
+        return (
+            f"{self.used} where it says {self.stated} ({why}): {self.stated_mv:.3g} mV from peak to peak as stated, "
+            f"{self.stated_mv * self.factor:.3g} mV as read (x {self.factor:g})"
+        )

@@ -17,7 +17,7 @@ from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.filetree import FileTree
 from ecgquorum.recordings.leads import UNNAMED_LEAD
 from ecgquorum.recordings.recording import FASTEST_RATE_HZ, SLOWEST_RATE_HZ, Recording, one_line
-from ecgquorum.recordings.units import millivolts_in
+from ecgquorum.recordings.units import common_unit, millivolts_in
 
 _BITS_PER_SAMPLE = {
     "80": 8,
@@ -78,6 +78,7 @@ def read_wfdb(tree: FileTree, stem: str) -> Recording:
         leads=tuple(header.sig_name[i] or UNNAMED_LEAD for i in voltages),
         labels=_diagnoses(header.comments),
         source=where,
+        unit=common_unit(header.units[i] for i in voltages),
     )
 
 

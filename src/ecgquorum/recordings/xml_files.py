@@ -15,6 +15,7 @@ from ecgquorum.recordings.muse import from_muse
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
 from ecgquorum.recordings.sierra import from_sierra
 from ecgquorum.recordings.traces import Traces, local_name
+from ecgquorum.recordings.units import common_unit
 
 _FILE_BYTES = 64 << 20
 _KINDS: dict[str, Callable[[Element], Traces]] = {
@@ -47,5 +48,11 @@ def read_xml(tree: FileTree, name: str, hints: Hints) -> Recording:
         row[: len(values)] = values
     leads = hints.leads or tuple(traces.leads)
     return Recording(
-        PurePosixPath(name).stem, as_samples(signal), traces.rate_hz, leads, patient=traces.patient, source=where
+        PurePosixPath(name).stem,
+        as_samples(signal),
+        traces.rate_hz,
+        leads,
+        patient=traces.patient,
+        source=where,
+        unit=common_unit(traces.units),
     )

@@ -1,5 +1,6 @@
 """Triage: which recordings are answered, and which go to people."""
 
+from ecgquorum.triage.fhir import write_fhir
 from ecgquorum.triage.fitting import KINDS, fitted_policy, policy_of, read_costs
 from ecgquorum.triage.policies import POLICIES, Budget, Conformal, ExpectedCost, Policy, Threshold, policy_from
 from ecgquorum.triage.run import triage_files
@@ -18,5 +19,6 @@ __all__ = [
     "policy_of",
     "read_costs",
     "triage_files",
+    "write_fhir",
     "write_worklist",
 ]

@@ -79,13 +79,6 @@ class Budget(Policy):
         """Uncertainty above the threshold."""
         return np.asarray(prediction.uncertainty > self.threshold)
 
-    def within(self, prediction: Prediction) -> Flags:
-        """The most uncertain of this very batch, never more than the share of it."""
-        n_deferred = int(np.floor(self.share * len(prediction) + 1e-9))
-        flags = np.zeros(len(prediction), dtype=bool)
-        flags[np.argsort(-prediction.uncertainty, kind="stable")[:n_deferred]] = True
-        return flags
-
     def sentence(self) -> str:
         """What it does."""
         return (

@@ -1,6 +1,6 @@
 """Triage of any number of files: read apart, classify, decide, write a worklist; may be killed and gone on with.
 
-DIR/journal.jsonl   every answer so far, which a later call goes on from
+DIR/journal.sqlite  every answer so far, which a later call goes on from
 DIR/worklist.csv    what goes to people first, the most uncertain at the top; then what is certain
 DIR/worklist.jsonl  the same with every probability
 DIR/worklist.html   the same to look at
@@ -79,9 +79,9 @@ def triage_files(
         "lead": wanted.lead,
         "hints": [wanted.hints.rate_hz, list(wanted.hints.leads or ()), wanted.hints.units],
     }
-    journal = Journal(out / "journal.jsonl", about)
-    done = len(journal.known)
-    waiting = [place for place in places_in(paths) if str(_place(place)) not in journal.known]
+    journal = Journal(out / "journal.sqlite", about)
+    done = len(journal)
+    waiting = [place for place in places_in(paths) if str(_place(place)) not in journal]
     if only_settled:
         waiting = [place for place in waiting if isinstance(place, Place) and _is_settled(place)]
     lost = [place for place in waiting if isinstance(place, Unread)]

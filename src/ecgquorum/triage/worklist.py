@@ -2,13 +2,12 @@
 
 import csv
 import html
-import io
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ecgquorum.atomic import write_atomically
+from ecgquorum.atomic import file_written_whole, write_atomically
 from ecgquorum.recordings.paper import LARGE_MM, STANDARD
 from ecgquorum.triage.journal import Journal, Row
 from ecgquorum.triage.run import CERTAIN, DEFERRED, UNREADABLE
@@ -30,7 +29,6 @@ COLUMNS = (
     "sha256",
     "model_sha256",
 )
-_ORDER = {DEFERRED: 0, CERTAIN: 1, UNREADABLE: 2}
 _SHOWN = 500
 _HEIGHT_MM = 20.0
 
@@ -45,40 +43,19 @@ def write_worklist(
             of doubtful quality go whatever it is
     """
     out = Path(out)
-    rows = list(journal.rows())
-    if budget is not None:
-        _ration(rows, budget)
-    rows.sort(key=_rank)
-    table, lines = io.StringIO(), io.StringIO()
-    writer = csv.DictWriter(table, COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: _cell(row[name]) for name in COLUMNS})
-        lines.write(json.dumps({name: row[name] for name in COLUMNS}, ensure_ascii=False) + "\n")
-    write_atomically(out / "worklist.csv", table.getvalue())
-    write_atomically(out / "worklist.jsonl", lines.getvalue())
-    counts = Counter(row["decision"] for row in rows)
-    write_atomically(out / "worklist.html", "".join(_page(rows, counts, title, sentence)))
+    counts: Counter[str] = Counter()
+    shown: list[Row] = []
+    with file_written_whole(out / "worklist.csv") as table, file_written_whole(out / "worklist.jsonl") as lines:
+        writer = csv.DictWriter(table, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        for row in journal.rows() if budget is None else journal.rationed_rows(budget):
+            writer.writerow({name: _cell(row[name]) for name in COLUMNS})
+            lines.write(json.dumps({name: row[name] for name in COLUMNS}, ensure_ascii=False) + "\n")
+            counts[row["decision"]] += 1
+            if len(shown) < _SHOWN:
+                shown.append(row)
+    write_atomically(out / "worklist.html", "".join(_page(shown, counts, title, sentence)))
     return counts
-
-
-def _ration(rows: list[Row], budget: float) -> None:
-    """Let the most uncertain of all go to people, as many as the budget leaves beside those of doubtful quality."""
-    doubtful = sum(row["decision"] == DEFERRED and row["quality"] == "doubtful" for row in rows)
-    rest = sorted((row for row in rows if row["quality"] == "usable"), key=_rank_by_uncertainty)
-    n_deferred = max(0, int(budget * len(rows) + 1e-9) - doubtful)
-    for place, row in enumerate(rest):
-        chosen = place < n_deferred
-        row["decision"] = DEFERRED if chosen else CERTAIN
-        row["reason"] = f"among the {budget:.0%} most uncertain" if chosen else ""
-
-
-def _rank_by_uncertainty(row: Row) -> tuple[float, str]:
-    return -row["uncertainty"], row["source"]
-
-
-def _rank(row: Row) -> tuple[int, float, str]:
-    return _ORDER[row["decision"]], -(row["uncertainty"] or 0.0), row["source"]
 
 
 def _cell(value: object) -> object:
@@ -102,14 +79,14 @@ svg { width: 100%; height: auto; background: #fffafa; border: 1px solid #eedada 
 """
 
 
-def _page(rows: list[Row], counts: Counter[str], title: str, sentence: str) -> Iterator[str]:
+def _page(rows: Sequence[Row], counts: Counter[str], title: str, sentence: str) -> Iterator[str]:
     yield _HEAD
     yield "<h1>Worklist</h1><p class='note'>Research use only. This is not a medical device.</p>"
     told = ", ".join(f"{counts[name]} {name}" for name in (DEFERRED, CERTAIN, UNREADABLE))
-    yield f"<p>{len(rows)} recordings: {told}. Model {html.escape(title)}. {html.escape(sentence)}</p>"
-    if len(rows) > _SHOWN:
-        yield f"<p class='quiet'>The first {_SHOWN} of {len(rows)}; all of them are in worklist.csv.</p>"
-    for row in rows[:_SHOWN]:
+    yield f"<p>{counts.total()} recordings: {told}. Model {html.escape(title)}. {html.escape(sentence)}</p>"
+    if counts.total() > len(rows):
+        yield f"<p class='quiet'>The first {len(rows)} of {counts.total()}; all of them are in worklist.csv.</p>"
+    for row in rows:
         yield from _entry(row)
     yield "</body></html>\n"
 

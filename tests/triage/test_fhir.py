@@ -1,0 +1,243 @@
+"""FHIR: whatever the worklist says becomes valid resources, which refer to each other and never claim to be final."""
+
+import json
+import re
+import tracemalloc
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+from typer.testing import CliRunner
+
+from ecgquorum import simulate
+from ecgquorum.cli import app
+from ecgquorum.recordings import write
+from ecgquorum.triage import run
+from ecgquorum.triage.fhir import REPEATED, REPORTED, UNHASHED, device_of, resources_of, write_fhir
+
+CARD = {
+    "name": "tiny",
+    "weights_sha256": "e" * 64,
+    "class_names": {"N": "normal rhythm", "A": "atrial fibrillation", "O": "other rhythm"},
+}
+NAMES = CARD["class_names"]
+
+# Elements of FHIR R4 (4.0.1). The validator knows R4B (4.3.0); whatever is not in this table is not ours to write.
+R4_ELEMENTS = {
+    "Device": "resourceType id text identifier status deviceName type version note",
+    "Observation": "resourceType id meta text status category code valueCodeableConcept device component",
+    "DiagnosticReport": "resourceType id meta text identifier status category code result conclusion",
+    "component": "code valueQuantity valueString valueCodeableConcept",
+    "valueQuantity": "value system code",
+    "CodeableConcept": "coding text",
+}
+
+
+def validated(resource) -> BaseModel:
+    """As the `fhir.resources` package reads it; an element that is unknown or malformed is refused."""
+    from fhir.resources.R4B import get_fhir_model_class
+
+    return get_fhir_model_class(resource["resourceType"]).model_validate(resource)
+
+
+def answered(**changes):
+    return {
+        "id": "A00001",
+        "class": "A",
+        "decision": "deferred",
+        "reason": "among the 10% most uncertain",
+        "uncertainty": 0.41,
+        "probability": 0.7,
+        "calibrated_probability": 0.66,
+        "probabilities": {"N": 0.2, "A": 0.7, "O": 0.1},
+        "votes": ["A", "N"],
+        "quality": "usable",
+        "quality_reasons": [],
+        "seconds": 30.0,
+        "source": "/wards/3/Smith/A00001.hea",
+        "sha256": "a" * 64,
+        "model_sha256": "e" * 64,
+    } | changes
+
+
+def unread(**changes):
+    nothing = {"class": "", "uncertainty": None, "probability": None, "calibrated_probability": None, "seconds": None}
+    told = {"decision": "unreadable", "quality": "unreadable", "reason": "/wards/3/Smith/A00001.hea: expected a header"}
+    return answered(**nothing, **told, probabilities={}, votes=[]) | changes
+
+
+def components(observation):
+    return {one["code"]["coding"][0]["code"]: one for one in observation.get("component", [])}
+
+
+def test_a_recording_becomes_a_report_with_its_observations():
+    found, quality, report = resources_of(answered(), NAMES)
+    for resource in (found, quality, report, device_of(CARD)):
+        validated(resource)
+    assert report["result"] == [{"reference": f"Observation/{one['id']}"} for one in (found, quality)]
+    assert found["device"] == quality["device"] == {"reference": f"Device/{device_of(CARD)['id']}"}
+    assert found["valueCodeableConcept"]["text"] == "atrial fibrillation (A)"
+    said = components(found)
+    assert said["calibrated-probability"]["valueQuantity"]["value"] == 0.66
+    assert said["uncertainty"]["valueQuantity"]["value"] == 0.41
+    assert [said[f"probability-{name}"]["valueQuantity"]["value"] for name in "NAO"] == [0.2, 0.7, 0.1]
+    assert [said[f"vote-{i}"]["valueCodeableConcept"]["coding"][0]["code"] for i in (1, 2)] == ["A", "N"]
+    assert said["decision"]["valueCodeableConcept"]["text"] == "deferred"
+    assert said["reason"]["valueString"] == "among the 10% most uncertain"
+    assert "component" not in quality and quality["valueCodeableConcept"]["text"] == "usable"
+    assert report["identifier"][0]["value"] == "a" * 64
+    assert report["conclusion"].startswith("atrial fibrillation (A), calibrated probability 0.66, uncertainty 0.41.")
+    assert "To be read by a person: among the 10% most uncertain." in report["conclusion"]
+
+
+def test_what_cannot_be_read_has_no_class_and_no_path():
+    quality, report = resources_of(unread(), NAMES)
+    assert report["status"] == "cancelled" and validated(report)
+    assert components(quality)["finding"]["valueString"] == "expected a header"
+    dead = unread(**{"class": "A", "quality_reasons": ["lead off on ECG: nothing but a straight line"]})
+    assert [one["resourceType"] for one in resources_of(dead, NAMES)] == ["Observation", "DiagnosticReport"]
+    assert "Smith" not in json.dumps(resources_of(unread(), NAMES) + resources_of(answered(), NAMES))
+
+
+@pytest.mark.parametrize("decision", ["certain", "deferred", "unreadable"])
+def test_software_never_says_final_and_names_no_patient(decision):
+    row = unread() if decision == "unreadable" else answered(decision=decision)
+    for resource in resources_of(row, NAMES):
+        assert resource["status"] in ("preliminary", "partial", "cancelled")
+        assert "subject" not in resource
+        assert resource["meta"]["tag"][0]["code"] == decision
+
+
+def test_identities_come_from_recording_and_model_alone():
+    def ids(**changes):
+        return [one["id"] for one in resources_of(answered(**changes), NAMES)]
+
+    assert len(set(ids())) == 3
+    assert ids() == ids(id="other", source="/elsewhere", decision="certain", uncertainty=0.1)
+    for changes in ({"sha256": "b" * 64}, {"model_sha256": "c" * 64}):
+        assert not set(ids()) & set(ids(**changes))
+
+
+def concepts(value):
+    if isinstance(value, dict):
+        if "coding" in value:
+            yield value
+        for inner in value.values():
+            yield from concepts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from concepts(inner)
+
+
+ANY_TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from("\x00\n\t\r<>&\"'\u2028\ufffe"), max_size=20)
+CLASSES = st.lists(
+    ANY_TEXT.filter(lambda text: text.isprintable() and text.strip()), min_size=1, max_size=4, unique=True
+)
+
+
+@settings(max_examples=25)
+@given(
+    CLASSES,
+    ANY_TEXT,
+    ANY_TEXT,
+    st.lists(ANY_TEXT, max_size=3),
+    st.floats(-0.5, 1.5),
+    st.sampled_from(["certain", "deferred", "unreadable"]),
+)
+def test_whatever_is_in_a_worklist_gives_valid_resources(classes, name, reason, findings, share, decision):
+    quality = "unreadable" if decision == "unreadable" else "doubtful" if findings else "usable"
+    row = answered(
+        id=name,
+        reason=reason,
+        decision=decision,
+        quality=quality,
+        quality_reasons=findings,
+        votes=classes[:2],
+        uncertainty=share,
+        calibrated_probability=share,
+        probabilities=dict.fromkeys(classes, round(share, 6)),
+        **{"class": classes[0]},
+    )
+    for resource in (*resources_of(row, {classes[0]: reason}), device_of(CARD | {"name": name})):
+        validated(resource)
+        kind = resource["resourceType"]
+        assert set(resource) <= set(R4_ELEMENTS[kind].split())
+        for component in resource.get("component", []):
+            assert set(component) <= set(R4_ELEMENTS["component"].split())
+            assert set(component.get("valueQuantity", {})) <= set(R4_ELEMENTS["valueQuantity"].split())
+        for concept in concepts(resource):
+            assert set(concept) == set(R4_ELEMENTS["CodeableConcept"].split()) and concept["text"].strip()
+            for coding in concept["coding"]:
+                assert re.fullmatch(r"\S+( \S+)*", coding["code"])
+        assert re.fullmatch(r"[A-Za-z0-9.-]{1,64}", resource["id"])
+
+
+def written(tmp_path, rows, card=CARD):
+    path = tmp_path / "worklist.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return write_fhir(path, tmp_path / "fhir", card)
+
+
+def resources(folder, kind):
+    return [json.loads(line) for line in (folder / "fhir" / f"{kind}.ndjson").read_text("utf-8").splitlines()]
+
+
+def test_files_hold_each_content_once_and_a_second_run_writes_the_same(tmp_path):
+    rows = [answered(), answered(id="copy", decision="certain"), answered(sha256="b" * 64), unread(sha256="")]
+    assert written(tmp_path, rows) == {REPORTED: 2, REPEATED: 1, UNHASHED: 1}
+    (device,) = resources(tmp_path, "Device")
+    known = {f"Observation/{one['id']}" for one in resources(tmp_path, "Observation")}
+    reports = resources(tmp_path, "DiagnosticReport")
+    assert [one["meta"]["tag"][0]["code"] for one in reports] == ["deferred", "deferred"]
+    assert {one["reference"] for report in reports for one in report["result"]} == known and len(known) == 4
+    assert {one["device"]["reference"] for one in resources(tmp_path, "Observation")} == {f"Device/{device['id']}"}
+    before = {path.name: path.read_bytes() for path in (tmp_path / "fhir").iterdir()}
+    written(tmp_path, rows)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "fhir").iterdir()} == before
+
+
+def test_a_failure_leaves_the_files_as_they_were(tmp_path):
+    written(tmp_path, [answered()])
+    before = {path.name: path.read_bytes() for path in (tmp_path / "fhir").iterdir()}
+    with pytest.raises(KeyError):
+        written(tmp_path, [answered(sha256="b" * 64), {"sha256": "c" * 64}])
+    assert {path.name: path.read_bytes() for path in (tmp_path / "fhir").iterdir()} == before
+
+
+def test_memory_does_not_grow_with_the_worklist(tmp_path):
+    peaks = []
+    for count in (50, 500):
+        path = tmp_path / "worklist.jsonl"
+        with path.open("w") as file:
+            file.writelines(json.dumps(answered(sha256=f"{number:064x}")) + "\n" for number in range(count))
+        tracemalloc.start()
+        write_fhir(path, tmp_path / "fhir", CARD)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0] + 20_000
+
+
+def test_the_command_writes_them_and_reads_lying_units_rightly(tiny_run, tmp_path, monkeypatch):
+    sound = simulate("A", seed=9, leads=("ECG",), seconds=6).recording
+    write(sound, tmp_path / "in" / "sound.csv")
+    write(replace(sound, signal=sound.signal * 1000), tmp_path / "in" / "lying.csv")
+    (tmp_path / "in" / "junk.edf").write_bytes(b"junk" * 100)
+    patient = partial(run.read_apart, patience_s=120.0, n_readers=1)  # however busy the machine is
+    monkeypatch.setattr(run, "read_apart", lambda places, wanted, n_readers: patient(places, wanted))
+    command = ["triage", str(tmp_path / "in"), "--model", str(tiny_run), "--out", str(tmp_path), "--budget", "0%"]
+    result = CliRunner().invoke(app, [*command, "--fhir"])
+    assert result.exit_code == 0 and "FHIR R4 reports of 3 recordings" in result.stdout, result.output
+    rows = {row["id"]: row for row in map(json.loads, (tmp_path / "worklist.jsonl").read_text().splitlines())}
+    assert rows["lying"]["decision"] == "deferred" and rows["sound"]["decision"] == "certain"
+    assert rows["lying"]["reason"].startswith("wrong units: uV where it says mV (detected)")
+    assert rows["lying"]["uncertainty"] == pytest.approx(rows["sound"]["uncertainty"], abs=1e-3)
+    reports = {one["identifier"][1]["value"]: one for one in resources(tmp_path, "DiagnosticReport")}
+    assert "wrong units: uV where it says mV" in reports["lying"]["conclusion"]
+    assert [reports[name]["status"] for name in ("lying", "sound", "junk")] == ["partial", "partial", "cancelled"]
+    for kind in ("Device", "Observation", "DiagnosticReport"):
+        for resource in resources(tmp_path, kind):
+            validated(resource)
