@@ -11,6 +11,7 @@ from itertools import pairwise
 import httpx
 import numpy as np
 import pytest
+from fhir.resources.R4B import get_fhir_model_class
 
 from ecgquorum import Cohort, read
 from ecgquorum.cli import main
@@ -167,6 +168,13 @@ def test_exports_are_read_by_cohort_build(client, desk, examples, classify, tmp_
     assert not ended.value.code
     built = Cohort(out)
     assert {row.id.split(".")[0]: row.label for row in built.rows} == verdicts
+    resources = zipfile.ZipFile(io.BytesIO(client.get("/api/export/fhir.zip").content))
+    reports = [json.loads(line) for line in resources.read("DiagnosticReport.ndjson").splitlines()]
+    final = [one for one in reports if one["status"] == "final"]
+    assert len(final) == len(verdicts) and len(reports) == len(list(examples.glob("*.[nh]*")))
+    for kind in ("DiagnosticReport", "Observation", "Device"):
+        for line in resources.read(f"{kind}.ndjson").splitlines():
+            get_fhir_model_class(kind).model_validate_json(line)
     lines = [json.loads(line) for line in client.get("/api/export/audit.jsonl").text.splitlines()]
     assert [line["number"] for line in lines] == list(range(1, len(lines) + 1))
     assert lines[-1]["action"] == "exported" and lines[-1]["subject"] == "audit.jsonl"

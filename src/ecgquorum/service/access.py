@@ -41,6 +41,7 @@ ACCESS: dict[tuple[str, str], frozenset[Role]] = {
     ("GET", "/api/audit"): _AUDIT,
     ("GET", "/api/export/labels.csv"): _AUDIT,
     ("GET", "/api/export/cohort.zip"): _AUDIT,
+    ("GET", "/api/export/fhir.zip"): _AUDIT,
     ("GET", "/api/export/audit.jsonl"): _AUDIT,
 }
 """Method and path of every route, and the roles that may use it; none: everybody, without a token."""

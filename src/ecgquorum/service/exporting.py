@@ -1,4 +1,4 @@
-"""Verdicts for others: labels.csv that `ecgquorum cohort build` reads, the recordings with it, and the audit log."""
+"""Verdicts for others: labels.csv that `ecgquorum cohort build` reads, the recordings with it, FHIR, the audit log."""
 
 import csv
 import io
@@ -14,8 +14,10 @@ from sqlalchemy.orm import Session
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.files import NamedFile, layout
 from ecgquorum.service.store import audit, recordings
-from ecgquorum.service.store.reviews import FINAL, FIRST, result_of, verdicts_of
-from ecgquorum.service.store.tables import CLOSED, AuditRow, RecordingRow
+from ecgquorum.service.store.reviews import FINAL, FIRST, is_open, result_of, verdicts_of
+from ecgquorum.service.store.tables import CLOSED, AuditRow, RecordingRow, ResultRow
+from ecgquorum.triage.fhir import Resource, device_of, resources_of, verified
+from ecgquorum.triage.journal import Row
 
 COLUMNS = ("id", "label", "first_label", "ensemble_label", "uncertainty", "audited", "reader", "reviewed_at", "sha256")
 
@@ -48,9 +50,7 @@ def labels_csv(session: Session) -> str:
 
 def cohort_zip(session: Session, desk: Desk) -> Path:
     """An archive of labels.csv and all recordings in it, under names of our own; whoever asks for it removes it."""
-    handle = tempfile.NamedTemporaryFile(  # noqa: SIM115 (it outlives this function)
-        dir=desk.files.folder / "incoming", suffix=".zip", delete=False
-    )
+    handle = _scratch_zip(desk)
     with handle, zipfile.ZipFile(handle, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("labels.csv", labels_csv(session))
         for row in _closed(session):
@@ -63,6 +63,59 @@ def cohort_zip(session: Session, desk: Desk) -> Path:
                 else:
                     archive.write(content, name)
     return Path(handle.name)
+
+
+def fhir_zip(session: Session, desk: Desk) -> Path:
+    """FHIR R4 of everything that is answered and not open, an NDJSON file a resource type, in an archive."""
+    lines: dict[str, list[str]] = {}
+    for resource in _resources(session, desk):
+        text = json.dumps(resource, ensure_ascii=False, separators=(",", ":"))
+        lines.setdefault(resource["resourceType"], []).append(text + "\n")
+    handle = _scratch_zip(desk)
+    with handle, zipfile.ZipFile(handle, "w", zipfile.ZIP_DEFLATED) as archive:
+        for kind, texts in lines.items():
+            archive.writestr(f"{kind}.ndjson", "".join(texts))
+    return Path(handle.name)
+
+
+def _resources(session: Session, desk: Desk) -> Iterator[Resource]:
+    yield device_of(desk.ensemble.card)
+    query = select(RecordingRow).where(RecordingRow.classified_at.is_not(None)).order_by(RecordingRow.classified_at)
+    for row in session.scalars(query):
+        if is_open(row):
+            continue
+        answer = _worklist_row(row, result_of(session, row.id))
+        resources = resources_of(answer, desk.class_names)
+        final = next((one for one in verdicts_of(session, row.id) if one.stage == FINAL), None)
+        yield from verified(resources, answer, final.label, final.at, desk.class_names) if final else resources
+
+
+def _worklist_row(row: RecordingRow, result: ResultRow) -> Row:
+    """The answer as a line of triage's worklist; the recording is called by its opaque id."""
+    votes = [max(probs, key=probs.__getitem__) for probs in result.member_probabilities]
+    names = (
+        "decision",
+        "reason",
+        "uncertainty",
+        "calibrated_probability",
+        "probabilities",
+        "quality",
+        "quality_reasons",
+    )
+    return {
+        **{name: getattr(result, name) for name in names},
+        "id": row.id,
+        "source": row.name,
+        "class": result.label,
+        "votes": votes,
+        "sha256": row.identity,
+        "model_sha256": result.model_sha256,
+    }
+
+
+def _scratch_zip(desk: Desk) -> "tempfile._TemporaryFileWrapper[bytes]":
+    """Whoever asks for the archive removes it when it has been sent."""
+    return tempfile.NamedTemporaryFile(dir=desk.files.folder / "incoming", suffix=".zip", delete=False)
 
 
 def audit_lines(session: Session) -> Iterator[str]:

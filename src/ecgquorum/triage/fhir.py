@@ -121,6 +121,34 @@ def resources_of(row: Row, names: Mapping[str, str]) -> list[Resource]:
     return [*observations, report]
 
 
+def verified(resources: list[Resource], row: Row, label: str, at: str, names: Mapping[str, str]) -> list[Resource]:
+    """The resources of a recording that a person has read since: one Observation more, and a report that is final.
+
+    label: the person's verdict · at: when it was given, ISO 8601 with its zone
+    """
+    done = "confirmed" if label == row["class"] else f"amended, from {_class_name(row['class'], names)},"
+    told = f"{_class_name(label, names)}: {done} by a person who has read it; research use only."
+    verdict = {
+        "resourceType": "Observation",
+        **_beginning("verdict", row, told),
+        "status": "final",
+        "category": [{"coding": [_PROCEDURE], "text": "Procedure"}],
+        "code": {"coding": [_IMPRESSION], "text": "Class of the ECG, by a person"},
+        "issued": at,
+        "valueCodeableConcept": _concept("class", label, _class_name(label, names)),
+    }
+    *observations, report = resources
+    final = report | {
+        "text": _narrative(told),
+        "status": "final",
+        "issued": at,
+        "code": {"coding": [_STUDY], "text": "ECG, read by software and by a person"},
+        "result": [*report["result"], {"reference": f"Observation/{verdict['id']}"}],
+        "conclusion": told,
+    }
+    return [*observations, verdict, final]
+
+
 def _classification(row: Row, names: Mapping[str, str]) -> Resource:
     components = [
         _component(

@@ -1,6 +1,7 @@
-"""Exports: labels, a cohort to train on, the audit log."""
+"""Exports: labels, a cohort to train on, FHIR, the audit log."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, PlainTextResponse, StreamingResponse
@@ -8,7 +9,7 @@ from starlette.background import BackgroundTask
 
 from ecgquorum.service.api.asking import ThisDesk, Who, refusals
 from ecgquorum.service.desk import Desk
-from ecgquorum.service.exporting import audit_lines, cohort_zip, labels_csv
+from ecgquorum.service.exporting import audit_lines, cohort_zip, fhir_zip, labels_csv
 from ecgquorum.service.store import audit
 from ecgquorum.service.store.tokens import Actor
 
@@ -29,8 +30,16 @@ def cohort(desk: ThisDesk, who: Who) -> FileResponse:
     _noted(desk, who, "cohort.zip")
     with desk.store.reading() as session:
         path = cohort_zip(session, desk)
-    removal = BackgroundTask(path.unlink, missing_ok=True)
-    return FileResponse(path, media_type="application/zip", filename="cohort.zip", background=removal)
+    return _archive(path, "cohort.zip")
+
+
+@router.get("/fhir.zip", response_class=FileResponse, responses=refusals())
+def fhir(desk: ThisDesk, who: Who) -> FileResponse:
+    """Answers and verdicts as FHIR R4: Device, Observation and DiagnosticReport as NDJSON."""
+    _noted(desk, who, "fhir.zip")
+    with desk.store.reading() as session:
+        path = fhir_zip(session, desk)
+    return _archive(path, "fhir.zip")
 
 
 @router.get("/audit.jsonl", response_class=StreamingResponse, responses=refusals())
@@ -43,6 +52,12 @@ def audit_log(desk: ThisDesk, who: Who) -> StreamingResponse:
             yield from audit_lines(session)
 
     return StreamingResponse(lines(), media_type="application/jsonl", headers=_named("audit.jsonl"))
+
+
+def _archive(path: Path, name: str) -> FileResponse:
+    """A file that goes when it has been sent."""
+    removal = BackgroundTask(path.unlink, missing_ok=True)
+    return FileResponse(path, media_type="application/zip", filename=name, background=removal)
 
 
 def _noted(desk: Desk, who: Actor, what: str) -> None:
