@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= runs/demo
 
-.PHONY: install demo test slow bench check format docs clean
+.PHONY: install demo desk test slow bench check format docs clean
 
 install: $(VENV)/.installed
 
@@ -16,6 +16,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 demo: install  ## simulate recordings, train two ensembles on them, attack and measure them, write the report
 	$(BIN)/ecgquorum study demo --out $(OUT)
+
+desk: install  ## the review desk with simulated recordings, at http://127.0.0.1:8000
+	$(BIN)/ecgquorum serve --demo
 
 test: install  ## the fast suite; tests of real recordings are skipped where those are absent
 	$(BIN)/python -m pytest
