@@ -25,13 +25,13 @@ def desk_api(desk: Desk, *, with_worker: bool = True) -> FastAPI:
     """The routes, without the gate: for what describes or tests them."""
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.worker = Worker(desk.settings) if with_worker else None
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        worker = Worker(desk.settings) if with_worker else None
         try:
             yield
         finally:
-            if app.state.worker:
-                app.state.worker.stop()
+            if worker:
+                worker.stop()
 
     app = FastAPI(
         title="ecgquorum review desk",
@@ -42,7 +42,7 @@ def desk_api(desk: Desk, *, with_worker: bool = True) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.state.desk, app.state.worker, app.state.changes = desk, None, Changes(desk.store)
+    app.state.desk, app.state.changes = desk, Changes(desk.store)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(ClientDisconnect, _cut_off)
     for router in (*ROUTERS, pages.router):

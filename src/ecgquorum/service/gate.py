@@ -74,10 +74,10 @@ class Gate:
             answer = _problem(405, f"expected {' or '.join(allowed)}, found {request.method}")
             answer.headers["allow"] = ", ".join(allowed)
             return answer
-        actor = await anyio.to_thread.run_sync(self._actor, request)
-        request.scope.setdefault("state", {})["actor"] = actor
         roles = allowed[method]
         if roles != PUBLIC:
+            actor = await anyio.to_thread.run_sync(self._actor, request)
+            request.scope.setdefault("state", {})["actor"] = actor
             if actor is None:
                 return _unknown(request)
             if not roles & actor.roles:

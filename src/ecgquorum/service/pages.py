@@ -98,7 +98,7 @@ def worklist_page(
         values = {
             "cases": cases_of(session, desk, who, rows),
             "total": total,
-            "counts": worklist.counts(session),
+            "counts": worklist.counts(session, own),
         }
     chosen = {"state": state, "quality": quality, "q": q}
     return _shown(

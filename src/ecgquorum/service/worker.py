@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
@@ -25,6 +25,7 @@ TRACE_BYTES = 64 << 20
 _AT_ONCE = 8
 _IDLE_S = 0.5
 _JOIN_S = 5.0
+_LONGEST_PAUSE_S = 60.0
 
 
 class Worker:
@@ -33,7 +34,6 @@ class Worker:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._ending = threading.Event()
-        self._lock = threading.Lock()
         self._start()
         self._watch = threading.Thread(target=self._follow, name="worker-watch", daemon=True)
         self._watch.start()
@@ -48,16 +48,14 @@ class Worker:
         self._process: BaseProcess = process
 
     def _follow(self) -> None:
-        while not self._ending.wait(_IDLE_S):
-            if not self._process.is_alive():
-                with self._lock:
-                    self._ours.close()
-                    self._start()
-
-    def nudge(self) -> None:
-        """Tell it that something waits."""
-        with self._lock, suppress(OSError):
-            self._ours.send(None)
+        pause_s = _IDLE_S
+        while not self._ending.wait(pause_s):
+            if self._process.is_alive():
+                pause_s = _IDLE_S
+            else:
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)  # one that cannot start should not keep the machine busy
+                self._ours.close()
+                self._start()
 
     def stop(self) -> None:
         """Have it finish what it does, but not wait for it longer than a moment."""
@@ -84,13 +82,8 @@ def work(settings: Settings, alive: Connection) -> None:
 
 
 def _is_held(alive: Connection, patience_s: float) -> bool:
-    try:
-        while alive.poll(patience_s):
-            alive.recv()
-            patience_s = 0.0
-    except (EOFError, OSError):
-        return False
-    return True
+    """Whether the desk is still there; its end of the pipe says nothing, and closes when it dies."""
+    return not alive.poll(patience_s)
 
 
 def classify_some(desk: Desk, readers: Readers, worker: str) -> int:

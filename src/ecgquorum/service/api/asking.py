@@ -8,7 +8,6 @@ from pydantic import BaseModel
 from ecgquorum.service.changes import Changes
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.store.tokens import Actor
-from ecgquorum.service.worker import Worker
 
 
 class Problem(BaseModel):
@@ -32,18 +31,12 @@ def _changes(request: Request) -> Changes:
     return changes
 
 
-def _worker(request: Request) -> Worker | None:
-    worker: Worker | None = request.app.state.worker
-    return worker
-
-
 def _actor(request: Request) -> Actor:
     actor: Actor = request.state.actor
     return actor
 
 
 ThisDesk = Annotated[Desk, Depends(_desk)]
-ThisWorker = Annotated[Worker | None, Depends(_worker)]
 TheseChanges = Annotated[Changes, Depends(_changes)]
 Who = Annotated[Actor, Depends(_actor)]
 RecordingId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="A recording's id, as `PUT` gave it.")]

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import BaseModel
 
-from ecgquorum.service.api.asking import RecordingId, TheseChanges, ThisDesk, ThisWorker, Who, refusals
+from ecgquorum.service.api.asking import RecordingId, TheseChanges, ThisDesk, Who, refusals
 from ecgquorum.service.changes import Changes
 from ecgquorum.service.refusals import Missing
 from ecgquorum.service.store import reviews, worklist
@@ -55,7 +55,6 @@ async def upload(
     request: Request,
     response: Response,
     desk: ThisDesk,
-    worker: ThisWorker,
     who: Who,
     name: Annotated[str, Query(min_length=1, max_length=1000, description="The file's name; its ending counts.")],
 ) -> UploadedRecording:
@@ -69,8 +68,6 @@ async def upload(
     done = await receive(desk, who.name, name, request.stream(), length)
     if not done.is_new:
         response.status_code = 200
-    elif worker:
-        worker.nudge()
     state = reviews.shown_state(done.row)
     return UploadedRecording(id=done.row.id, state=state, missing=list(done.missing), new=done.is_new)
 

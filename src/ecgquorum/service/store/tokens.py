@@ -41,7 +41,7 @@ LOCAL = Actor("local", frozenset(Role))
 
 def hashed(secret: str) -> str:
     """What is kept of a secret."""
-    return hashlib.sha256(secret.encode()).hexdigest()
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
 def add(session: Session, at: str, name: str, role: str) -> str:

@@ -54,11 +54,13 @@ def listed(
     return [(row[0], row[1]) for row in rows], session.scalar(count) or 0
 
 
-def counts(session: Session) -> dict[str, int]:
-    """How many recordings are in each state that people see."""
+def counts(session: Session, uploader: str = "") -> dict[str, int]:
+    """How many recordings are in each state that people see; of one uploader, or of all."""
     by_state = select(RecordingRow.state, RecordingRow.audited, func.count()).group_by(
         RecordingRow.state, RecordingRow.audited
     )
+    if uploader:
+        by_state = by_state.where(RecordingRow.uploader == uploader)
     found = dict.fromkeys(map(str, SHOWN_STATES), 0)
     for state, audited, number in session.execute(by_state):
         is_open = state == State.DEFERRED or (state == State.CERTAIN and audited)
