@@ -13,10 +13,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import torch
 
 from ecgquorum import load_ensemble, simulate
-from ecgquorum.ensemble.bundle import add_to_card
-from ecgquorum.recordings import write
+from ecgquorum.ensemble import Ensemble, save_bundle
+from ecgquorum.ensemble.prediction import information_range
+from ecgquorum.members import build_member
+from ecgquorum.recordings import InputSpec, write
 from ecgquorum.triage import Threshold
 from ecgquorum.triage.apart import Readers, Wanted
 
@@ -135,10 +138,15 @@ def store(database, clock):
 
 
 @pytest.fixture(scope="session")
-def model(tiny_run, tmp_path_factory):
-    """The tiny ensemble with a policy that defers about half."""
+def model(tiny_recipe, tmp_path_factory):
+    """Two tiny members that never learned anything, with a policy that defers some: the desk does not mind."""
+    torch.manual_seed(0)
+    members = [build_member(tiny_recipe, i, n_leads=1, n_classes=4, rate_hz=300.0).eval() for i in range(2)]
+    ensemble = Ensemble(members, "NAO~", InputSpec(("ECG",), 300.0, tiny_recipe.input.scaling, 6.0))
+    seen = [simulate("NAO"[i % 3], seed=i, seconds=6, leads=("ECG",)).recording for i in range(6)]
+    ensemble.information_range = information_range(ensemble.predict(seen))
     out = tmp_path_factory.mktemp("desk-model") / "model"
-    return add_to_card(tiny_run, out, {"policy": Threshold(0.3).card()})
+    return save_bundle(ensemble, tiny_recipe, out, {"policy": Threshold(0.3).card()})
 
 
 @pytest.fixture(scope="session")

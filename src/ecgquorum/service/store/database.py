@@ -85,7 +85,6 @@ class Store:
         """A session that sees one moment and changes nothing."""
         with Session(self._engine, expire_on_commit=False, autoflush=False) as session:
             yield session
-            session.rollback()
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
