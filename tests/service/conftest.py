@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import torch
 
 from ecgquorum import load_ensemble, simulate
 from ecgquorum.ensemble import Ensemble, save_bundle
@@ -140,7 +139,6 @@ def store(database, clock):
 @pytest.fixture(scope="session")
 def model(tiny_recipe, tmp_path_factory):
     """Two tiny members that never learned anything, with a policy that defers some: the desk does not mind."""
-    torch.manual_seed(0)
     members = [build_member(tiny_recipe, i, n_leads=1, n_classes=4, rate_hz=300.0).eval() for i in range(2)]
     ensemble = Ensemble(members, "NAO~", InputSpec(("ECG",), 300.0, tiny_recipe.input.scaling, 6.0))
     seen = [simulate("NAO"[i % 3], seed=i, seconds=6, leads=("ECG",)).recording for i in range(6)]
