@@ -12,25 +12,23 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
+import uvicorn
 
 from ecgquorum import load_ensemble, simulate
 from ecgquorum.ensemble import Ensemble, save_bundle
 from ecgquorum.ensemble.prediction import information_range
 from ecgquorum.members import build_member
 from ecgquorum.recordings import InputSpec, write
+from ecgquorum.service.application import desk_application
+from ecgquorum.service.serving import open_desk
+from ecgquorum.service.settings import Settings
+from ecgquorum.service.store import Store, tokens
+from ecgquorum.service.worker import TRACE_BYTES, classify_some
 from ecgquorum.triage import Threshold
 from ecgquorum.triage.apart import Readers, Wanted
 
-pytest.importorskip("fastapi", reason="the review desk's packages are not installed")
-httpx = pytest.importorskip("httpx")
-import uvicorn  # noqa: E402
-
-from ecgquorum.service.application import desk_application  # noqa: E402
-from ecgquorum.service.serving import open_desk  # noqa: E402
-from ecgquorum.service.settings import Settings  # noqa: E402
-from ecgquorum.service.store import Store, tokens  # noqa: E402
-from ecgquorum.service.worker import TRACE_BYTES, classify_some  # noqa: E402
 
 SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 

@@ -6,9 +6,10 @@ import shutil
 import zipfile
 from pathlib import Path
 
+import httpx
 import pytest
 
-from .conftest import give_token, httpx, listening, put
+from .conftest import give_token, listening, put
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(

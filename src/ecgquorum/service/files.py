@@ -121,6 +121,7 @@ class Files:
         """Keep samples to draw; what is not finite is missing."""
         samples = np.where(np.isfinite(signal), signal, np.nan).astype("<f4")
         write_atomically(self.trace_path(recording_id), samples.tobytes())
+        _sync_folder(self.folder / "traces")
 
     def trace_path(self, recording_id: str) -> Path:
         """Where the samples of a recording are."""
