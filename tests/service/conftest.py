@@ -29,7 +29,6 @@ from ecgquorum.service.worker import TRACE_BYTES, classify_some
 from ecgquorum.triage import Threshold
 from ecgquorum.triage.apart import Readers, Wanted
 
-
 SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 
 
