@@ -31,6 +31,11 @@ def open_case(client, desk, examples, classify):
     return cases[0]["id"]
 
 
+def browsed(client, path):
+    """A page, as a browser gets it that shares no cookies with the client."""
+    return httpx.get(f"{client.base_url}{path.removeprefix('/')}", timeout=60).text
+
+
 def test_uploading_is_idempotent_by_content(client, desk, examples):
     first = put(client, examples / "r0.npz")
     assert first.status_code == 201 and first.json()["state"] == "waiting"
@@ -116,9 +121,9 @@ def test_blind_first_nothing_tells_the_answer_before_the_first_verdict(client, d
     assert client.get(f"/api/recordings/{open_case}/maps").status_code == 409
     listed = {case["id"]: case for case in client.get("/api/recordings").json()["cases"]}
     assert listed[open_case]["answer"] is None
-    page = client.get(f"/cases/{open_case}").text
+    page = browsed(client, f"/cases/{open_case}")
     assert "The ensemble:" not in page and "data-revealed>" not in page
-    assert "hidden until you have read it" in client.get("/").text
+    assert "hidden until you have read it" in browsed(client, "/")
     refused = client.post(f"/api/recordings/{open_case}/verdicts", json={"label": "N"})
     assert refused.status_code == 409 and "claimed" in refused.json()["detail"]
     assert client.put(f"/api/recordings/{open_case}/claim").json()["claimed_by"] == "local"
@@ -127,7 +132,7 @@ def test_blind_first_nothing_tells_the_answer_before_the_first_verdict(client, d
     first = client.post(f"/api/recordings/{open_case}/verdicts", json={"label": "O"}).json()
     assert first["state"] == "open" and first["answer"]["label"] in "NAO~"
     assert len(first["answer"]["members"]) == 2
-    page = client.get(f"/cases/{open_case}").text
+    page = browsed(client, f"/cases/{open_case}")
     assert "The ensemble:" in page and "data-revealed>" in page
     maps = client.get(f"/api/recordings/{open_case}/maps").json()
     assert maps["start_s"] == 0 and maps["stop_s"] == pytest.approx(6.0)

@@ -15,7 +15,7 @@ from ecgquorum.service.api import ROUTERS
 from ecgquorum.service.changes import Changes
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.gate import Gate
-from ecgquorum.service.refusals import Refusal
+from ecgquorum.service.refusals import Refusal, TooLarge
 from ecgquorum.service.worker import Worker
 
 _CUT_OFF = 400
@@ -59,7 +59,8 @@ def desk_application(desk: Desk, *, with_worker: bool = True) -> tuple[ASGIApp, 
 
 async def _refused(_: Request, error: Exception) -> JSONResponse:
     status = error.status if isinstance(error, Refusal) else 500
-    return JSONResponse({"detail": str(error)}, status)
+    headers = {"connection": "close"} if isinstance(error, TooLarge) else None  # or the rest of it would be read
+    return JSONResponse({"detail": str(error)}, status, headers)
 
 
 async def _cut_off(_: Request, __: Exception) -> JSONResponse:
