@@ -11,6 +11,7 @@ import { drawPaper, resize } from "./paper.js";
 import { boundedZoom, browserStorage, CSS_PX_PER_MM, printedScale, screenPxPerMm } from "./scale.js";
 import { ScreenPanel } from "./screen.js";
 import { Toolbar } from "./toolbar.js";
+import { Tiles } from "./tiles.js";
 import { drawTraces } from "./traces.js";
 
 // Ten seconds at 25 mm/s and the pulse: fits A4 and Letter across. 4 is about 400 dots an inch.
@@ -164,8 +165,8 @@ export class Viewer {
     cancelAnimationFrame(this.frame);
     this.frame = undefined;
     if (this.stale) this.#layOut();
-    const { view, geometry, recording } = this;
-    drawTraces({ context: this.ink.getContext("2d"), view, geometry, recording }, this.bands);
+    const { view, geometry, recording, tiles } = this;
+    drawTraces({ context: this.ink.getContext("2d"), view, geometry, recording, tiles }, this.bands);
     this.overview.draw(view);
     this.calipers.draw();
   }
@@ -175,6 +176,7 @@ export class Viewer {
     this.widthPx = this.root.clientWidth;
     this.geometry = geometryOf(this.view, this.recording, this.#surface());
     this.view = bounded(this.view, this.geometry);
+    this.tiles = new Tiles(this.recording, this.geometry);
     resize(this.grid, this.geometry);
     resize(this.ink, this.geometry);
     drawPaper(this.grid, this.geometry);
