@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 from PIL import Image
 
-from ..conftest import REPOSITORY
+from ...conftest import REPOSITORY
 
 STATIC = REPOSITORY / "src/ecgquorum/service/static"
 POLICY = "default-src 'self'; script-src 'self'; style-src 'self'"
@@ -114,3 +114,13 @@ def upright_edges(pixels, rows, least):
     """Columns (the middle of neighbours) in which a trace passes through at least so many pixels."""
     found = np.flatnonzero(ink(pixels)[rows].sum(axis=0) >= least)
     return np.array([group.mean() for group in np.split(found, np.flatnonzero(np.diff(found) > 2) + 1)])
+
+
+def press(page, name):
+    page.get_by_role("button", name=name, exact=True).click()
+    settle(page)
+
+
+def settle(page):
+    """Wait until what was asked for is drawn."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")

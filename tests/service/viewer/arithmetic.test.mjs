@@ -1,4 +1,4 @@
-// The viewer's arithmetic, run by test_viewer.py through `node --test` beside a copy of the modules.
+// The viewer's arithmetic, run by test_drawing.py through `node --test` beside a copy of the modules.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
