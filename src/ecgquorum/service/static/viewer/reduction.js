@@ -82,7 +82,10 @@ function addSampleBuckets(pen, samples, from, to, size) {
   }
 }
 
-/** @param {Pen} pen @param {import("./pyramid.js").Level} level @param {number} from @param {number} to @param {number} samplesPerPx */
+/**
+ * @param {Pen} pen @param {import("./pyramid.js").Level} level
+ * @param {number} from @param {number} to @param {number} samplesPerPx
+ */
 function addBuckets(pen, level, from, to, samplesPerPx) {
   const group = Math.floor(samplesPerPx / level.size);
   const last = Math.ceil(to / level.size);
