@@ -20,13 +20,11 @@ const LEAST_NAME_PX = 9;
  */
 
 /**
- * @param {Drawing} drawing
+ * @param {Drawing} drawing on a clear canvas
  * @param {import("./maps.js").Bands | null} bands drawn behind the traces
  */
 export function drawTraces(drawing, bands) {
   const { context, geometry } = drawing;
-  context.setTransform(1, 0, 0, 1, 0, 0);
-  context.clearRect(0, 0, context.canvas.width, context.canvas.height);
   if (bands) eachPanel(drawing, (row, panel, window) => drawBand(drawing, bands, row, panel, window));
   drawNames(drawing);
   eachPanel(drawing, (row, panel, window) => drawLead(drawing, row, panel, window));

@@ -164,9 +164,12 @@ export class Viewer {
   #paint() {
     cancelAnimationFrame(this.frame);
     this.frame = undefined;
+    const context = this.ink.getContext("2d");
+    // A canvas of a new size is clear; clearing it once more would, when printed, take away the grid below it.
     if (this.stale) this.#layOut();
+    else context.clearRect(0, 0, this.ink.width, this.ink.height);
     const { view, geometry, recording, tiles } = this;
-    drawTraces({ context: this.ink.getContext("2d"), view, geometry, recording, tiles }, this.bands);
+    drawTraces({ context, view, geometry, recording, tiles }, this.bands);
     this.overview.draw(view);
     this.calipers.draw();
   }
