@@ -68,9 +68,15 @@ def test_on_real_paper_a_millimetre_is_one_whatever_the_screen(visit):
     page.locator(".ecg-stage").wait_for()
     press(page, "Larger")
     before = picture(page)
-    page.evaluate("() => { window.printed = 0; window.addEventListener('beforeprint', () => window.printed++); }")
+    page.evaluate(
+        """() => { window.printed = 0; window.cleared = 0;
+        window.addEventListener("beforeprint", () => window.printed++);
+        const ink = document.querySelector(".ecg-ink").getContext("2d");
+        const clear = ink.clearRect;
+        ink.clearRect = (...where) => { window.cleared++; clear.apply(ink, where); }; }"""
+    )
     assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
-    assert page.evaluate("window.printed") == 1
+    assert page.evaluate("[window.printed, window.cleared]") == [1, 0]  # clearing would erase the printed grid
     np.testing.assert_array_equal(picture(page), before)
 
     page.emulate_media(media="print")

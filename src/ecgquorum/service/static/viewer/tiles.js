@@ -18,6 +18,7 @@ export class Tiles {
     this.traces = recording.traces;
     this.pxPerSample = (geometry.pxPerS * geometry.ratio) / recording.rateHz;
     this.pxPerMv = geometry.pxPerMv * geometry.ratio;
+    this.linePx = geometry.linePx;
     this.most = Math.round(geometry.heightPx * geometry.ratio);
     /** @type {Map<string, Tile>} the longest unused first */
     this.kept = new Map();
@@ -70,7 +71,7 @@ export class Tiles {
       x: (sample) => sample * this.pxPerSample - startPx + 0.5,
       y: (millivolt) => (trace.restMv - millivolt) * this.pxPerMv + 0.5,
     });
-    const bounded = (value) => Math.max(1, Math.min(Math.ceil(value) + 1, this.most));
+    const bounded = (value) => Math.max(1, Math.min(Math.ceil(value + this.linePx), this.most));
     const above = bounded(-line.top);
     const canvas = document.createElement("canvas");
     canvas.width = TILE_PX;
@@ -78,7 +79,7 @@ export class Tiles {
     const context = canvas.getContext("2d");
     context.translate(0, above);
     context.strokeStyle = INK;
-    context.lineWidth = 1;
+    context.lineWidth = this.linePx;
     context.lineJoin = "bevel";
     context.stroke(line.path);
     return { canvas, above };

@@ -90,7 +90,7 @@ function drawPulse({ context, view, geometry }, row) {
   const base = crisp(row.baseMm * mm);
   const top = base - Math.round(view.gain * mm);
   context.strokeStyle = INK;
-  context.lineWidth = 1;
+  context.lineWidth = geometry.linePx;
   context.lineJoin = "miter";
   context.beginPath();
   context.moveTo(mm, base);

@@ -14,8 +14,8 @@ import { Toolbar } from "./toolbar.js";
 import { Tiles } from "./tiles.js";
 import { drawTraces } from "./traces.js";
 
-// Ten seconds at 25 mm/s and the pulse: fits A4 and Letter across. 4 is about 400 dots an inch.
-const PRINT = { widthPx: 260.5 * CSS_PX_PER_MM, pxPerMm: CSS_PX_PER_MM, ratio: 4, leastS: 0 };
+// Ten seconds at 25 mm/s and the pulse: fits A4 and Letter across. About 400 dots an inch, lines of 0.2 mm.
+const PRINT = { widthPx: 260.5 * CSS_PX_PER_MM, pxPerMm: CSS_PX_PER_MM, ratio: 4, linePx: 3, leastS: 0 };
 const SQUARE_MM = 5;
 
 export class Viewer {
@@ -153,7 +153,8 @@ export class Viewer {
   #surface() {
     if (this.printing) return PRINT;
     const ratio = window.devicePixelRatio;
-    return { widthPx: this.root.clientWidth, pxPerMm: screenPxPerMm(browserStorage(), ratio), ratio, leastS: PAGE_S };
+    const pxPerMm = screenPxPerMm(browserStorage(), ratio);
+    return { widthPx: this.root.clientWidth, pxPerMm, ratio, linePx: 1, leastS: PAGE_S };
   }
 
   #repaint(stale = false) {
