@@ -5,7 +5,7 @@ import pytest
 
 from ecgquorum.recordings.leads import STANDARD_LEADS
 
-from .site import picture, press, settle, square_wave
+from .site import PX_PER_MM, picture, press, settle, square_wave
 
 
 def test_the_keys_of_the_page_reach_the_page(visit):
@@ -46,6 +46,15 @@ def test_fingers_move_and_magnify(visit, site):
     touch("touchEnd")
     settle(page)
     assert (picture(page) != before).any()
+    page.get_by_role("button", name="Caliper").tap()
+    touch("touchStart", 100)
+    for x in (120, 150, 180, 100 + 25 * PX_PER_MM):
+        touch("touchMove", x)
+    touch("touchEnd")
+    settle(page)
+    ms = page.locator(".ecg-caliper-label").text_content().split()[0]
+    assert int(ms) == pytest.approx(1000, abs=1000 / (25 * PX_PER_MM))
+    page.keyboard.press("Escape")
     touch("touchStart", 150, 200)
     for spread in range(0, 51, 5):
         touch("touchMove", 150 - spread, 200 + spread)
