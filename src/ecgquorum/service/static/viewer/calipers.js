@@ -39,7 +39,8 @@ export function moved(point, key, far) {
 export class CaliperTool {
   /**
    * @param {HTMLElement} stage
-   * @param {() => {view: import("./geometry.js").View, geometry: import("./geometry.js").Geometry}} current
+   * @param {() => {view: import("./geometry.js").View, geometry: import("./geometry.js").Geometry,
+   *   recording: import("./recording.js").Recording}} current
    * @param {() => void} onChange
    */
   constructor(stage, current, onChange) {
@@ -105,12 +106,20 @@ export class CaliperTool {
     this.handles.forEach((handle, index) => place(handle, ...places[index]));
     const words = readingWords(this.caliper).join("   ");
     if (this.label.textContent !== words) this.label.textContent = words;
-    const labelX = Math.max(4, Math.min((xa + xb) / 2 - this.label.offsetWidth / 2, geometry.widthPx - this.label.offsetWidth - 4));
-    place(this.label, labelX, Math.max(2, top - this.label.offsetHeight - 2));
+    const { offsetWidth, offsetHeight } = this.label;
+    const labelX = Math.min((xa + xb - offsetWidth) / 2, geometry.widthPx - offsetWidth - 4);
+    place(this.label, Math.max(4, labelX), Math.max(2, top - offsetHeight - 2));
   }
 
   #handle(which, index) {
-    const handle = make("div", { class: "ecg-caliper-handle", role: "slider", tabindex: "0", "aria-label": `Caliper, ${which} point` });
+    const handle = make("div", {
+      class: "ecg-caliper-handle",
+      role: "slider",
+      tabindex: "0",
+      "aria-label": `Caliper, ${which} point`,
+      "aria-valuemin": "0",
+      "aria-valuemax": String(this.current().recording.durationS),
+    });
     follow(handle, () => (clientX, clientY) => this.#moveTo(index, ...this.#onStage(clientX, clientY)));
     handle.addEventListener("keydown", (event) => {
       const point = moved(this.caliper.points[index], event.key, event.shiftKey);
@@ -127,8 +136,8 @@ export class CaliperTool {
     const start = this.#pointAt(row, ...this.#onStage(clientX, clientY));
     return (x, y) => {
       const now = this.#pointAt(row, ...this.#onStage(x, y));
-      const shifted = points.map(({ timeS, mv }) => ({ timeS: timeS + now.timeS - start.timeS, mv: mv + now.mv - start.mv }));
-      this.#set({ row, points: shifted });
+      const [laterS, higherMv] = [now.timeS - start.timeS, now.mv - start.mv];
+      this.#set({ row, points: points.map(({ timeS, mv }) => ({ timeS: timeS + laterS, mv: mv + higherMv })) });
     };
   }
 

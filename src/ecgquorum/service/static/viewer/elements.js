@@ -13,7 +13,10 @@ export function make(name, attributes = {}, children = []) {
   return element;
 }
 
-/** @param {HTMLElement} element @param {number} left @param {number} top @param {number} [width] @param {number} [height] CSS pixels */
+/**
+ * In CSS pixels.
+ * @param {HTMLElement} element @param {number} left @param {number} top @param {number} [width] @param {number} [height]
+ */
 export function place(element, left, top, width, height) {
   element.style.transform = `translate(${left}px, ${top}px)`;
   if (width !== undefined) element.style.width = `${width}px`;

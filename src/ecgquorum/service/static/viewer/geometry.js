@@ -6,12 +6,12 @@
  * @property {number} startS the recording's time at the left end of the page
  * @property {number} offsetS how far the window has moved along a page that is wider than it
  *
- * @typedef {{widthPx: number, pxPerMm: number, ratio: number, leastS: number}} Surface
- *   CSS pixels; ratio: device pixels per CSS pixel; leastS: see layout.js
+ * @typedef {{widthPx: number, pxPerMm: number, ratio: number, linePx: number, leastS: number}} Surface
+ *   CSS pixels; ratio: device pixels per CSS pixel; linePx: a trace's width in device pixels; leastS: see layout.js
  *
  * @typedef {object} Geometry
  * @property {number} pxPerMm of the magnified paper @property {number} pxPerS @property {number} pxPerMv
- * @property {number} widthPx @property {number} heightPx @property {number} footerPx @property {number} ratio
+ * @property {number} widthPx @property {number} heightPx @property {number} footerPx @property {number} ratio @property {number} linePx
  * @property {number} availableS seconds across the window @property {import("./layout.js").Sheet} sheet
  * @property {number} maxStartS @property {number} maxOffsetS
  */
@@ -28,7 +28,7 @@ const MAX_DEVICE_PX = 24e6;
 
 /** @param {View} view @param {import("./recording.js").Recording} recording @param {Surface} surface @returns {Geometry} */
 export function geometryOf(view, recording, surface) {
-  const { widthPx, ratio } = surface;
+  const { widthPx, ratio, linePx } = surface;
   const pxPerMm = surface.pxPerMm * view.zoom;
   const availableS = Math.max(5, widthPx / pxPerMm - GUTTER_MM) / view.speed;
   const { traces, durationS } = recording;
@@ -43,6 +43,7 @@ export function geometryOf(view, recording, surface) {
     heightPx: Math.ceil(sheet.heightMm * pxPerMm + footerPx),
     footerPx,
     ratio,
+    linePx,
     availableS,
     sheet,
     maxStartS: Math.max(0, durationS - sheet.pageS),

@@ -41,9 +41,10 @@ export class Bands {
     const image = this.images.get(lead);
     const [first, last] = [Math.max(fromS, this.startS), Math.min(toS, this.stopS)];
     if (!image || last <= first) return;
+    const lengthS = last - first;
     const perS = image.width / (this.stopS - this.startS);
-    const x = left + (first - fromS) * pxPerS;
-    context.drawImage(image, (first - this.startS) * perS, 0, (last - first) * perS, 1, x, top, (last - first) * pxPerS, height);
+    const [source, x] = [(first - this.startS) * perS, left + (first - fromS) * pxPerS];
+    context.drawImage(image, source, 0, lengthS * perS, 1, x, top, lengthS * pxPerS, height);
   }
 }
 

@@ -1,4 +1,4 @@
-/** ECG paper: a grid of millimetres, every fifth line heavier, on its own canvas; drawn when the scale or the size changes. */
+/** ECG paper: a grid of millimetres, every fifth line heavier, on its own canvas; drawn anew when scale or size change. */
 
 export const PAPER = "#fffaf8";
 const LIGHT = "#fae1dc";

@@ -38,7 +38,6 @@ class Pen {
     this.points = 0;
     this.x = 0;
     this.y = 0;
-    this.millivolt = NaN;
   }
 
   /** @param {number} sample @param {number} millivolt */
@@ -49,7 +48,6 @@ class Pen {
     }
     this.x = this.axes.x(sample);
     this.y = this.axes.y(millivolt);
-    this.millivolt = millivolt;
     if (this.points === 0) this.path.moveTo(this.x, this.y);
     else this.path.lineTo(this.x, this.y);
     this.points += 1;
@@ -84,7 +82,10 @@ function addSampleBuckets(pen, samples, from, to, size) {
   }
 }
 
-/** @param {Pen} pen @param {import("./pyramid.js").Level} level @param {number} from @param {number} to @param {number} samplesPerPx */
+/**
+ * @param {Pen} pen @param {import("./pyramid.js").Level} level
+ * @param {number} from @param {number} to @param {number} samplesPerPx
+ */
 function addBuckets(pen, level, from, to, samplesPerPx) {
   const group = Math.floor(samplesPerPx / level.size);
   const last = Math.ceil(to / level.size);
@@ -99,10 +100,9 @@ function addBuckets(pen, level, from, to, samplesPerPx) {
     if (low === Infinity) {
       pen.lift();
     } else {
-      // Which came first is not kept: the one nearer to where the pen is makes the shorter line.
-      const upwards = !(Math.abs(pen.millivolt - high) < Math.abs(pen.millivolt - low));
-      pen.through((start + 0.25 * (end - start)) * level.size, upwards ? low : high);
-      pen.through((start + 0.75 * (end - start)) * level.size, upwards ? high : low);
+      // Which came first is not kept, and cannot be seen inside a pixel.
+      pen.through((start + 0.25 * (end - start)) * level.size, low);
+      pen.through((start + 0.75 * (end - start)) * level.size, high);
     }
     start = end;
   }

@@ -41,11 +41,6 @@ export function screenPxPerMm(storage, ratio) {
   return stored >= least && stored <= most ? stored / ratio : CSS_PX_PER_MM;
 }
 
-/** @param {Storage | undefined} storage */
-export function isCalibrated(storage) {
-  return storage?.getItem(STORAGE_KEY) != null;
-}
-
 /**
  * @param {Storage | undefined} storage
  * @param {number | null} pxPerMm CSS pixels per millimetre as measured; null forgets the measurement

@@ -10,10 +10,11 @@ export class ScreenPanel {
   constructor(onChange) {
     this.onChange = onChange;
     this.bar = make("div", { class: "ecg-card", "aria-hidden": "true" });
-    this.slider = make("input", { type: "range", min: String(RANGE_PX[0]), max: String(RANGE_PX[1]), step: "0.5", "aria-label": "Width of the bar" });
+    const [min, max] = RANGE_PX.map(String);
+    this.slider = make("input", { type: "range", min, max, step: "0.5", "aria-label": "Width of the bar" });
     const reset = make("button", { type: "button" }, ["Forget"]);
     this.element = make("div", { class: "ecg-screen", role: "group", "aria-label": "Screen size" }, [
-      make("p", {}, [`Hold a bank card (${CARD_MM} mm) to the screen and make the bar as wide as the card. This browser remembers it.`]),
+      make("p", {}, [`Hold a bank card (${CARD_MM} mm) to the screen and make the bar as wide. This browser remembers it.`]),
       this.bar,
       make("div", { class: "ecg-choices" }, [this.slider, reset]),
     ]);

@@ -26,15 +26,15 @@ export class Toolbar {
     this.caliper = button("Caliper", "Caliper: measures ms, mV and beats a minute");
     this.caliper.setAttribute("aria-keyshortcuts", "c");
     this.screen = button("Screen size", "Screen size: make a millimetre true on this screen");
-    this.maps = make("div", { class: "ecg-choices ecg-apart ecg-maps", role: "group", "aria-label": "What a member looked at" });
+    this.maps = group("What a member looked at", [], "ecg-apart ecg-maps");
     this.maps.hidden = true;
     const zoomOut = button("−", "Smaller");
     const zoomIn = button("+", "Larger");
     const fit = button("Fit", "Fit ten seconds to the width");
-    const zooms = make("div", { class: "ecg-choices", role: "group", "aria-label": "Magnification" }, [zoomOut, this.size, zoomIn, fit]);
-    const tools = make("div", { class: "ecg-choices ecg-apart" }, [this.caliper, this.screen]);
+    const zooms = group("Magnification", [zoomOut, this.size, zoomIn, fit]);
+    const tools = group("Measuring", [this.caliper, this.screen], "ecg-apart");
     const shown = this.groups.filter(({ values }) => values.length > 1).map(({ element }) => element);
-    this.element = make("div", { class: "ecg-toolbar", role: "toolbar", "aria-label": "ECG paper" }, [...shown, zooms, tools, this.maps]);
+    this.element = make("div", { class: "ecg-toolbar" }, [...shown, zooms, tools, this.maps]);
     for (const { key, values, buttons } of this.groups) {
       buttons.forEach((each, index) => this.#on(each, () => actions.choose({ [key]: values[index] })));
     }
@@ -81,8 +81,11 @@ export class Toolbar {
 function choices(key, label, unit, values, wordOf = String) {
   const buttons = values.map((value) => button(wordOf(value), `${label} ${wordOf(value)} ${unit}`.trim()));
   const words = unit === "" ? [] : [make("span", { class: "ecg-unit", "aria-hidden": "true" }, [unit])];
-  const element = make("div", { class: "ecg-choices", role: "group", "aria-label": label }, [...buttons, ...words]);
-  return { key, values, buttons, element };
+  return { key, values, buttons, element: group(label, [...buttons, ...words]) };
+}
+
+function group(label, children, more = "") {
+  return make("div", { class: `ecg-choices ${more}`.trim(), role: "group", "aria-label": label }, children);
 }
 
 function button(words, label) {

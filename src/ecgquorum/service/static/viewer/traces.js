@@ -2,7 +2,6 @@
 
 import { GUTTER_MM, xOf } from "./geometry.js";
 import { PAPER } from "./paper.js";
-import { addTrace } from "./reduction.js";
 import { printedScale } from "./scale.js";
 
 const INK = "#16181d";
@@ -17,20 +16,17 @@ const LEAST_NAME_PX = 9;
  * @property {import("./geometry.js").View} view
  * @property {import("./geometry.js").Geometry} geometry
  * @property {import("./recording.js").Recording} recording
+ * @property {import("./tiles.js").Tiles} tiles
  */
 
 /**
- * @param {Drawing} drawing
+ * @param {Drawing} drawing on a clear canvas
  * @param {import("./maps.js").Bands | null} bands drawn behind the traces
  */
 export function drawTraces(drawing, bands) {
   const { context, geometry } = drawing;
-  context.setTransform(1, 0, 0, 1, 0, 0);
-  context.clearRect(0, 0, context.canvas.width, context.canvas.height);
   if (bands) eachPanel(drawing, (row, panel, window) => drawBand(drawing, bands, row, panel, window));
   drawNames(drawing);
-  context.lineWidth = 1;
-  context.lineJoin = "bevel";
   eachPanel(drawing, (row, panel, window) => drawLead(drawing, row, panel, window));
   for (const row of geometry.sheet.rows) drawPulse(drawing, row);
   drawFooter(drawing, bands);
@@ -70,32 +66,21 @@ function drawBand({ context, view, geometry, recording }, bands, row, panel, { f
   });
 }
 
-function drawLead({ context, view, geometry, recording }, row, panel, { fromS, toS }) {
-  const trace = recording.traces[panel.trace];
-  const { ratio, pxPerS, pxPerMv, pxPerMm } = geometry;
-  const rowStart = (view.startS + row.startS) * recording.rateHz;
-  const pxPerSample = (pxPerS * ratio) / recording.rateHz;
-  // The grid's lines cover whole device pixels; a line's middle is half a pixel further.
-  const left = xOf(geometry, view, 0) * ratio + 0.5;
-  const base = Math.round(row.baseMm * pxPerMm * ratio) + 0.5;
-  const axes = {
-    x: (sample) => left + (sample - rowStart) * pxPerSample,
-    y: (millivolt) => base - (millivolt - trace.restMv) * pxPerMv * ratio,
-  };
-  const from = Math.max(0, Math.ceil(rowStart + fromS * recording.rateHz - 1e-6));
-  const to = Math.min(trace.samples.length, Math.floor(rowStart + toS * recording.rateHz + 1e-6) + 1);
-  context.strokeStyle = INK;
-  context.beginPath();
-  addTrace(context, trace, from, to, 1 / pxPerSample, axes);
-  context.stroke();
-  if (panel.fromS > view.offsetS) drawDivider(context, axes.x(rowStart + panel.fromS * recording.rateHz), base, geometry);
+function drawLead({ context, view, geometry, tiles }, row, panel, { fromS, toS }) {
+  const { ratio, pxPerS, pxPerMm } = geometry;
+  const base = Math.round(row.baseMm * pxPerMm * ratio);
+  const from = Math.round(xOf(geometry, view, fromS) * ratio);
+  const to = Math.min(Math.round(xOf(geometry, view, toS) * ratio) + 1, context.canvas.width);
+  const zeroX = Math.round((xOf(geometry, view, 0) - (view.startS + row.startS) * pxPerS) * ratio);
+  tiles.draw(context, panel.trace, { zeroX, from, to, base });
+  if (panel.fromS > view.offsetS) drawDivider(context, from, base, geometry);
 }
 
 /** Where one lead ends and the next begins. */
 function drawDivider(context, x, base, { pxPerMm, ratio }) {
   const mm = pxPerMm * ratio;
   context.fillStyle = INK;
-  for (const from of [-5, 3]) context.fillRect(Math.round(x - 0.5), Math.round(base + from * mm), 1, Math.round(2 * mm));
+  for (const from of [-5, 3]) context.fillRect(x, Math.round(base + from * mm), 1, Math.round(2 * mm));
 }
 
 /** 1 mV high and 5 mm wide, on each row's base line. */
@@ -105,6 +90,8 @@ function drawPulse({ context, view, geometry }, row) {
   const base = crisp(row.baseMm * mm);
   const top = base - Math.round(view.gain * mm);
   context.strokeStyle = INK;
+  context.lineWidth = geometry.linePx;
+  context.lineJoin = "miter";
   context.beginPath();
   context.moveTo(mm, base);
   for (const [x, y] of [[2, base], [2, top], [7, top], [7, base], [8, base]]) context.lineTo(crisp(x * mm), y);

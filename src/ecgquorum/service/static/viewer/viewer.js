@@ -11,10 +11,11 @@ import { drawPaper, resize } from "./paper.js";
 import { boundedZoom, browserStorage, CSS_PX_PER_MM, printedScale, screenPxPerMm } from "./scale.js";
 import { ScreenPanel } from "./screen.js";
 import { Toolbar } from "./toolbar.js";
+import { Tiles } from "./tiles.js";
 import { drawTraces } from "./traces.js";
 
-// Ten seconds at 25 mm/s and the pulse: fits A4 and Letter across. 4 is about 400 dots an inch.
-const PRINT = { widthPx: 260.5 * CSS_PX_PER_MM, pxPerMm: CSS_PX_PER_MM, ratio: 4, leastS: 0 };
+// Ten seconds at 25 mm/s and the pulse: fits A4 and Letter across. About 400 dots an inch, lines of 0.2 mm.
+const PRINT = { widthPx: 260.5 * CSS_PX_PER_MM, pxPerMm: CSS_PX_PER_MM, ratio: 4, linePx: 3, leastS: 0 };
 const SQUARE_MM = 5;
 
 export class Viewer {
@@ -152,7 +153,8 @@ export class Viewer {
   #surface() {
     if (this.printing) return PRINT;
     const ratio = window.devicePixelRatio;
-    return { widthPx: this.root.clientWidth, pxPerMm: screenPxPerMm(browserStorage(), ratio), ratio, leastS: PAGE_S };
+    const pxPerMm = screenPxPerMm(browserStorage(), ratio);
+    return { widthPx: this.root.clientWidth, pxPerMm, ratio, linePx: 1, leastS: PAGE_S };
   }
 
   #repaint(stale = false) {
@@ -163,9 +165,12 @@ export class Viewer {
   #paint() {
     cancelAnimationFrame(this.frame);
     this.frame = undefined;
+    const context = this.ink.getContext("2d");
+    // A canvas of a new size is clear; clearing it once more would, when printed, take away the grid below it.
     if (this.stale) this.#layOut();
-    const { view, geometry, recording } = this;
-    drawTraces({ context: this.ink.getContext("2d"), view, geometry, recording }, this.bands);
+    else context.clearRect(0, 0, this.ink.width, this.ink.height);
+    const { view, geometry, recording, tiles } = this;
+    drawTraces({ context, view, geometry, recording, tiles }, this.bands);
     this.overview.draw(view);
     this.calipers.draw();
   }
@@ -175,6 +180,7 @@ export class Viewer {
     this.widthPx = this.root.clientWidth;
     this.geometry = geometryOf(this.view, this.recording, this.#surface());
     this.view = bounded(this.view, this.geometry);
+    this.tiles = new Tiles(this.recording, this.geometry);
     resize(this.grid, this.geometry);
     resize(this.ink, this.geometry);
     drawPaper(this.grid, this.geometry);

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 from PIL import Image
 
-from ..conftest import REPOSITORY
+from ...conftest import REPOSITORY
 
 STATIC = REPOSITORY / "src/ecgquorum/service/static"
 POLICY = "default-src 'self'; script-src 'self'; style-src 'self'"
@@ -99,8 +99,8 @@ def picture(page):
 
 
 def ink(pixels):
-    """Where a trace or a word is: (row, column) bool."""
-    return pixels.max(axis=2) < 120
+    """Where a trace or a word is, if only in a part of the pixel: (row, column) bool."""
+    return pixels.max(axis=2) < 205
 
 
 def heavy_lines(pixels, axis):
@@ -110,8 +110,17 @@ def heavy_lines(pixels, axis):
     return found[np.diff(found, prepend=-10) > 1]
 
 
-def rising_edges(pixels, rows, least):
-    """Columns in which a trace rises through at least so many pixels, the first of neighbours."""
-    runs = ink(pixels)[rows].sum(axis=0)
-    found = np.flatnonzero(runs >= least)
-    return found[np.diff(found, prepend=-10) > 2]
+def upright_edges(pixels, rows, least):
+    """Columns (the middle of neighbours) in which a trace passes through at least so many pixels."""
+    found = np.flatnonzero(ink(pixels)[rows].sum(axis=0) >= least)
+    return np.array([group.mean() for group in np.split(found, np.flatnonzero(np.diff(found) > 2) + 1)])
+
+
+def press(page, name):
+    page.get_by_role("button", name=name, exact=True).click()
+    settle(page)
+
+
+def settle(page):
+    """Wait until what was asked for is drawn."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")

@@ -1,4 +1,4 @@
-// The viewer's arithmetic, run by test_viewer.py through `node --test` beside a copy of the modules.
+// The viewer's arithmetic, run by test_drawing.py through `node --test` beside a copy of the modules.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -141,7 +141,7 @@ test("one lead goes on consecutive strips of whole squares", () => {
 });
 
 const VIEW = { layout: "3x4+1", speed: 25, gain: 10, zoom: 1, startS: 0, offsetS: 0 };
-const SCREEN = { widthPx: 1000, pxPerMm: CSS_PX_PER_MM, ratio: 1, leastS: 10 };
+const SCREEN = { widthPx: 1000, pxPerMm: CSS_PX_PER_MM, ratio: 1, linePx: 1, leastS: 10 };
 
 test("a window moves along the page first, then through the recording, and stays on it", async () => {
   const recording = await recordingOf(500, TWELVE, new Float32Array(12 * 15000));

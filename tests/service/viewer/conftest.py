@@ -1,0 +1,67 @@
+"""Debian's chromium on a page with the viewer."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from ecgquorum.recordings.leads import STANDARD_LEADS
+
+from .site import serving, square_wave
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine")
+    arguments = ["--no-sandbox", "--disable-gpu", "--force-color-profile=srgb"]
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def site():
+    with serving() as site:
+        site.add("square", square_wave(), 500)
+        site.add("square12", np.stack([square_wave()] * 12), 500, STANDARD_LEADS)
+        yield site
+
+
+@pytest.fixture(scope="module")
+def contexts(browser):
+    """One for each kind of screen: opening them takes longer than most tests."""
+    opened = {}
+
+    def context(ratio, touch):
+        if (ratio, touch) not in opened:
+            opened[ratio, touch] = browser.new_context(device_scale_factor=ratio, has_touch=touch)
+        return opened[ratio, touch]
+
+    return context
+
+
+@pytest.fixture
+def visit(contexts, site):
+    """Open a recording's page; no console error and no violation of the policy may occur on it."""
+    pages, complaints = [], []
+
+    def open_page(name, *, width=800, height=500, ratio=1, touch=False):
+        page = contexts(ratio, touch).new_page()
+        pages.append(page)
+        page.set_viewport_size({"width": width, "height": height})
+        page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(f"{site.address}/{name}")
+        page.locator(".ecg-stage, [role=alert]").wait_for()
+        return page
+
+    yield open_page
+    for page in pages:
+        page.evaluate("localStorage.clear()")
+        page.close()
+    assert complaints == []
