@@ -85,7 +85,7 @@ def plot(
         beneath = _beneath(ensemble, looks)
     derived = [name for name in drawn.leads if name not in recording.leads]
     notes = (f"{', '.join(derived)} derived",) if derived else ()
-    figure = recording_figure(drawn, sheet, notes=notes, warnings=assessed(recording).reasons, beneath=beneath)
+    figure = recording_figure(drawn, sheet, notes=notes, doubts=assessed(recording).reasons, beneath=beneath)
     write_sheet(figure, target)
     first, last = sheet.shown_s
     stdout.print(

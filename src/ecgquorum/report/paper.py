@@ -51,7 +51,7 @@ def draw_pulse(ax: Axes, right_mm: float, baseline_mm: float, scale: Scale) -> N
     left = right_mm - foot - width
     x = [left - foot, left, left, right_mm - foot, right_mm - foot, right_mm]
     y = baseline_mm + height * np.array([0, 0, 1, 1, 0, 0])
-    ax.plot(x, y, color=INK, linewidth=_TRACE, solid_joinstyle="miter", zorder=3, gid="calibration")
+    ax.plot(x, y, color=INK, linewidth=_TRACE, solid_joinstyle="miter", zorder=3)
 
 
 def paper_size_mm(seconds: float, height_mv: tuple[float, float]) -> tuple[float, float]:

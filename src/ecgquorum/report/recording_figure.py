@@ -1,6 +1,7 @@
 """A recording on ECG paper at its true size, and beneath its traces what decided."""
 
 import textwrap
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,7 @@ DPI = 254
 """Of a PNG: ten pixels a millimetre."""
 KINDS = (".png", ".svg", ".pdf")
 
+_FAR_MV = 1e3  # off any sheet; coordinates much larger would overflow
 _CELLS_PER_MM = 4
 _LINE = 165  # characters across the sheet, in its small print
 _SHADES = LinearSegmentedColormap.from_list("looks", ["#ffffff", "#9ecae1", "#2171b5", "#08306b"])
@@ -50,12 +52,12 @@ def recording_figure(
     sheet: Sheet,
     *,
     notes: tuple[str, ...] = (),
-    warnings: tuple[str, ...] = (),
+    doubts: tuple[str, ...] = (),
     beneath: Beneath | None = None,
 ) -> Figure:
     """Draw an arranged recording on its sheet; printed at its size, it measures what its scale says.
 
-    notes:    what was done to the leads, for the foot · warnings: what the input guard has against the recording
+    notes:    what was done to the leads, for the foot · doubts: what the input guard has against the recording
     """
     figure = Figure(figsize=(SHEET_MM * MM, sheet.height_mm * MM))
     ax = figure.add_axes((0, 0, 1, 1))
@@ -70,22 +72,27 @@ def recording_figure(
             _draw_maps(ax, recording, sheet, row, beneath)
         for strip in row.strips:
             samples = _samples(recording, strip)
-            millivolts = recording.signal[recording.leads.index(strip.lead), samples] - middles[strip.lead]
+            millivolts = recording.signal[recording.leads.index(strip.lead), samples].astype(np.float64)
             time_s = np.arange(samples.start, samples.stop) / recording.rate_hz - strip.start_s
             origin = (strip.x_mm, row.baseline_mm)
-            draw_trace(ax, time_s, np.where(np.isfinite(millivolts), millivolts, np.nan), sheet.scale, origin)
+            known = np.where(
+                np.isfinite(millivolts), np.clip(millivolts - middles[strip.lead], -_FAR_MV, _FAR_MV), np.nan
+            )
+            draw_trace(ax, time_s, known, sheet.scale, origin)
             _name(ax, strip, row)
     grid = Rectangle((0, 0), GRID_MM, sheet.grid_height_mm, transform=ax.transData)
     for line in ax.lines:
         line.set_clip_path(grid)
-    _head(ax, recording, sheet, warnings, beneath)
+    _head(ax, recording, sheet, doubts, beneath)
     _foot(ax, sheet, notes, beneath)
     return figure
 
 
 def write_sheet(figure: Figure, path: Path) -> None:
     """Write the figure as PNG (with its dpi), SVG or PDF, by the path's ending."""
-    write_atomically(path, rendered(figure, figure_path(path).suffix[1:].lower(), DPI))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a name in a script that the font lacks
+        write_atomically(path, rendered(figure, figure_path(path).suffix[1:].lower(), DPI))
 
 
 def figure_path(path: Path) -> Path:
@@ -100,7 +107,7 @@ def figure_path(path: Path) -> Path:
 
 
 def _middle(row: NDArray[np.float32]) -> float:
-    known = row[np.isfinite(row)]
+    known = row[np.isfinite(row)].astype(np.float64)
     return float(np.median(known)) if len(known) else 0.0
 
 
@@ -153,7 +160,7 @@ def _draw_maps(ax: Axes, recording: Recording, sheet: Sheet, row: Row, beneath: 
         )
 
 
-def _head(ax: Axes, recording: Recording, sheet: Sheet, warnings: tuple[str, ...], beneath: Beneath | None) -> None:
+def _head(ax: Axes, recording: Recording, sheet: Sheet, doubts: tuple[str, ...], beneath: Beneath | None) -> None:
     top, high = sheet.grid_height_mm, sheet.grid_height_mm + sheet.header_mm
     _write(ax, 0, high - 7, textwrap.shorten(_plain(recording.id), 80, placeholder=" ..."), size=13, weight="bold")
     _write(ax, GRID_MM, high - 7, str(sheet.scale), size=11, weight="bold", ha="right")
@@ -161,9 +168,9 @@ def _head(ax: Axes, recording: Recording, sheet: Sheet, warnings: tuple[str, ...
     leads = f"{len(recording.leads)} leads" if len(recording.leads) > 1 else f"lead {recording.leads[0]}"
     facts = f"{leads}, {recording.seconds:.1f} s at {recording.rate_hz:g} Hz; drawn from {first:g} to {last:.4g} s"
     _write(ax, 0, high - 12, facts, size=8, color=QUIET)
-    if warnings:
-        more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
-        _write(ax, GRID_MM, high - 12, f"Doubtful: {warnings[0]}{more}", size=8, color=WRONG, ha="right")
+    if doubts:
+        more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
+        _write(ax, GRID_MM, high - 12, f"Doubtful: {doubts[0]}{more}", size=8, color=WRONG, ha="right")
     if beneath is not None:
         _write(ax, 0, top + 7, beneath.answer, size=9, weight="bold")
         said = textwrap.shorten(" · ".join(beneath.members), _LINE, placeholder=" ...")
