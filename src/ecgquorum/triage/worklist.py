@@ -60,7 +60,9 @@ def write_worklist(
 def _cell(value: object) -> object:
     if isinstance(value, dict):
         return " ".join(f"{name}={share:g}" for name, share in value.items())
-    return "; ".join(map(str, value)) if isinstance(value, list) else value
+    text = "; ".join(map(str, value)) if isinstance(value, list) else value
+    is_formula = isinstance(text, str) and text.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{text}" if is_formula else text  # a spreadsheet would compute what a file's name says
 
 
 _HEAD = """<!DOCTYPE html>
