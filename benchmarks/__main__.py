@@ -15,12 +15,12 @@ import torch
 import wfdb
 from torch.nn import functional as F
 
-from ecgquorum.attacks import SAP, ascended, frozen, gradient_of
+from ecgquorum.attacks import SAP, ascended, gradient_of
 from ecgquorum.attacks.attack import cross_entropy
 from ecgquorum.attacks.sap import PHYSIONET_KERNELS, smooth
 from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble import Ensemble, classify_files
-from ecgquorum.members import CompactMember, DilatedMember, rings
+from ecgquorum.members import CompactMember, DilatedMember, frozen, rings
 from ecgquorum.members.bands import BandMask
 from ecgquorum.recordings import InputSpec, simulate
 from ecgquorum.training.decorrelation import decorrelation_loss

@@ -10,8 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from benchmarks.alternating import ratios
 from benchmarks.published import Published, multiplications
 from benchmarks.training import measured
-from ecgquorum.attacks import frozen
-from ecgquorum.members import CompactMember, DilatedMember
+from ecgquorum.members import CompactMember, DilatedMember, frozen
 
 
 def test_ratios_are_of_times():

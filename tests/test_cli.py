@@ -300,3 +300,45 @@ def test_triage_and_policies(ecgquorum, tiny_run, tiny_cohort, record, tmp_path)
         in ecgquorum("triage", tmp_path / "in", "--model", tmp_path / "budget", "--out", tmp_path / "o2").stdout
     )
     assert "found 'x'" in ecgquorum(*fit, "--kind", "x", "--out", tmp_path / "x", code=1).stderr
+
+
+def test_plotting(ecgquorum, tiny_run, record, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "A1.png: rows, 25 mm/s, 10 mm/mV, from 0 to 6 of 6 s" in ecgquorum("plot", record).stdout
+    assert (tmp_path / "A1.png").read_bytes().startswith(b"\x89PNG")
+    assert "found one; name the file to write with --out" in one_line(ecgquorum("plot", record, code=1).stderr)
+    for how in ("gradient", "occlusion"):
+        said = ecgquorum("plot", record, "--map", how, "--model", tiny_run, "--out", "m.svg", "--start", 2).stdout
+        assert "m.svg: rows, 25 mm/s, 10 mm/mV, from 2 to 6 of 6 s" in said
+        assert re.search(r"tiny says [NAO~].*: probability 0\.\d\d, uncertainty", said)
+        assert b"<svg" in (tmp_path / "m.svg").read_bytes()
+    np.save("x.npy", simulate("AF", seed=1, seconds=3, rate_hz=250).recording.signal * 1000)
+    hints = ("--rate", 250, "--units", "uV", "--out", "x.pdf")
+    said = ecgquorum("plot", "x.npy", *hints, "--speed", 50, "--gain", 20, "--layout", "6x2").stdout
+    assert "x.pdf: 6x2, 50 mm/s, 20 mm/mV, from 0 to 3 of 3 s" in said
+    assert (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
+    single = ("--map", "gradient", "--model", tiny_run)
+    assert "3x4+1" in ecgquorum("plot", "x.npy", *hints, *single, "--lead", "V2").stdout
+    assert "choose one with --lead II" in one_line(ecgquorum("plot", "x.npy", *hints, *single, code=1).stderr)
+
+
+def test_what_cannot_be_plotted_is_one_line(ecgquorum, record, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.doc").write_text("letter")
+    for arguments, expected in (
+        (("none.hea",), "none.hea: expected a recording, found no such file"),
+        (("a.doc",), "found none of them"),
+        ((record, "--out", "a.gif"), "ends in .png, .svg, .pdf, found .gif"),
+        ((record, "--out", "gif"), "found no ending"),
+        ((record, "--layout", "6x2"), "found only ECG; draw what is there with --layout rows"),
+        ((record, "--layout", "2x6"), "expected a layout of 3x4+1, 6x2, 12x1, rows, found '2x6'"),
+        ((record, "--speed", 30), "--speed: expected 12.5, 25, 50, found 30"),
+        ((record, "--gain", 15), "--gain: expected 5, 10, 20, found 15"),
+        ((record, "--start", 60), "expected a start within its 6 s, found 60 s"),
+        ((record, "--model", "physionet2017-compact"), "--model: expected --map gradient or --map occlusion"),
+        ((record, "--map", "gradient", "--model", "nobody"), "nobody: expected the folder of a bundle"),
+        ((record, "--map", "gradient", "--model", "cpsc2018-compact"), "found only ECG"),
+        ((record, "--map", "gradient", "--lead", "V9"), "expected lead V9, found only ECG"),
+    ):
+        assert expected in one_line(ecgquorum("plot", *arguments, code=1).stderr)
+    assert not list(tmp_path.glob("*.png"))

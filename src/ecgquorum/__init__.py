@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ecgquorum.cohorts import Batch, Cohort, build_cohort, fetch, open_source
-    from ecgquorum.ensemble import Ensemble, Prediction, classify_files, export_onnx, load_ensemble, save_bundle
+    from ecgquorum.ensemble import (
+        Ensemble,
+        Looks,
+        Prediction,
+        classify_files,
+        export_onnx,
+        load_ensemble,
+        looked_at,
+        save_bundle,
+    )
     from ecgquorum.errors import EcgQuorumError
     from ecgquorum.evaluation import Scorecard, evaluate, named_ensembles
     from ecgquorum.members import Member, build_member
@@ -26,7 +35,16 @@ _HOMES = {
     "recordings": ("Recording", "Simulation", "Unreadable", "read", "read_all", "simulate"),
     "cohorts": ("Batch", "Cohort", "build_cohort", "fetch", "open_source"),
     "members": ("Member", "build_member"),
-    "ensemble": ("Ensemble", "Prediction", "classify_files", "export_onnx", "load_ensemble", "save_bundle"),
+    "ensemble": (
+        "Ensemble",
+        "Looks",
+        "Prediction",
+        "classify_files",
+        "export_onnx",
+        "load_ensemble",
+        "looked_at",
+        "save_bundle",
+    ),
     "training": ("train_ensemble",),
     "evaluation": ("Scorecard", "evaluate", "named_ensembles"),
     "report": ("model_card", "write_report", "write_results"),
@@ -60,6 +78,8 @@ __all__ = [  # noqa: RUF022 (in pipeline order)
     "export_onnx",
     "load_ensemble",
     "save_bundle",
+    "Looks",
+    "looked_at",
     "train_ensemble",
     "Scorecard",
     "evaluate",

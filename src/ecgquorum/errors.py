@@ -10,6 +10,7 @@ EcgQuorumError
 ├── TrainingError    a training run cannot start, or cannot go on
 ├── BundleError      a model on disk is missing, damaged or does not match its card
 ├── ExportError      an ensemble cannot be written in another form
+├── DrawingError     a recording cannot be drawn as it was asked for
 └── ScorecardError   a scorecard is missing or damaged, or does not go with the others
 
 Every message says what was expected, what was found and what to do. The command line prints that line alone.
@@ -54,6 +55,10 @@ class BundleError(EcgQuorumError):
 
 class ExportError(EcgQuorumError):
     """An ensemble cannot be written in another form."""
+
+
+class DrawingError(EcgQuorumError):
+    """A recording cannot be drawn as it was asked for."""
 
 
 class ScorecardError(EcgQuorumError):

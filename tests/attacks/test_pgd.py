@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from ecgquorum.attacks import PGD, frozen
+from ecgquorum.attacks import PGD
 from ecgquorum.cohorts import Batch, batch_of
-from ecgquorum.members import CompactMember
+from ecgquorum.members import CompactMember, frozen
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from ecgquorum.attacks import frozen
-from ecgquorum.members import MEMBERS, build_member
+from ecgquorum.members import MEMBERS, build_member, frozen
 from ecgquorum.members.member import Block, Member
 from ecgquorum.recipe import MemberRecipe, PartitionRecipe, Recipe
 

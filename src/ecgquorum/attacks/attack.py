@@ -1,17 +1,17 @@
 """What every attack has in common: bounds, padding, and a model that is left as it was found."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, final
+from typing import ClassVar, Literal, final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from ecgquorum.cohorts import Batch
 from ecgquorum.errors import AttackError
+from ecgquorum.members import frozen
 
 Classifier = Callable[[Tensor], Tensor]
 """(batch, lead, time) -> logits or log probabilities (batch, class): a member, an ensemble or anybody's model."""
@@ -19,30 +19,6 @@ Classifier = Callable[[Tensor], Tensor]
 Norm = Literal["linf", "l2"]
 Loss = Callable[[Tensor], Tensor]
 """(batch, lead, time) -> (batch,), to be increased."""
-
-
-@contextmanager
-def frozen(*models: Any) -> Iterator[None]:
-    """Evaluation mode and no gradients for parameters while the block runs; everything is put back afterwards.
-
-    Batch-norm statistics do not move, since evaluation mode does not touch them. What is no `nn.Module` is left alone.
-    """
-    modules = [part for model in models if isinstance(model, nn.Module) for part in model.modules()]
-    parameters = [p for model in models if isinstance(model, nn.Module) for p in model.parameters()]
-    modes = [module.training for module in modules]
-    wanted = [parameter.requires_grad for parameter in parameters]
-    try:
-        for module in modules:
-            module.training = False
-        for parameter in parameters:
-            parameter.requires_grad_(False)
-        with torch.enable_grad():
-            yield
-    finally:
-        for module, mode in zip(modules, modes, strict=True):
-            module.training = mode
-        for parameter, want in zip(parameters, wanted, strict=True):
-            parameter.requires_grad_(want)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ecgquorum.attacks import PGD, Square, ascended, frozen, gradient_of
+from ecgquorum.attacks import PGD, Square, ascended, gradient_of
 from ecgquorum.attacks.attack import cross_entropy
 from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble import Ensemble
@@ -21,6 +21,7 @@ from ecgquorum.errors import AttackError
 from ecgquorum.evaluation import measures
 from ecgquorum.evaluation.measures import bootstrapped
 from ecgquorum.evaluation.measuring import Measured
+from ecgquorum.members import frozen
 
 STEPS = (0, 1, 2, 5, 10, 20, 50, 100)
 """After how many steps of PGD on the ensemble the loss is read."""

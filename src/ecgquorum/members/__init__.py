@@ -4,6 +4,7 @@ from ecgquorum.members.bands import BandMask, bands_from, rings
 from ecgquorum.members.building import MEMBERS, build_member
 from ecgquorum.members.compact import CompactMember
 from ecgquorum.members.dilated import DilatedMember
+from ecgquorum.members.freezing import frozen
 from ecgquorum.members.member import Member, live_span
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Member",
     "bands_from",
     "build_member",
+    "frozen",
     "live_span",
     "rings",
 ]

@@ -133,14 +133,17 @@ def resampled(signal: Signal, from_hz: float, to_hz: float) -> Signal:
     return np.asarray(longer, dtype=np.float32)
 
 
-def covering_windows(signal: Signal, n_window: int) -> list[Signal]:
-    """As few stretches of `n_window` samples as cover the signal, evenly spread; a shorter one as it is."""
-    n_samples = signal.shape[1]
+def covering_starts(n_samples: int, n_window: int) -> list[int]:
+    """Where as few windows of `n_window` samples begin as cover `n_samples`, evenly spread."""
     n_stretches = -(-n_samples // n_window)
     if n_stretches <= 1:
-        return [signal]
-    starts = np.linspace(0, n_samples - n_window, n_stretches).round().astype(int)
-    return [signal[:, start : start + n_window] for start in starts]
+        return [0]
+    return [int(start) for start in np.linspace(0, n_samples - n_window, n_stretches).round()]
+
+
+def covering_windows(signal: Signal, n_window: int) -> list[Signal]:
+    """The stretches of the signal at `covering_starts`; one that is shorter than a window as it is."""
+    return [signal[:, start : start + n_window] for start in covering_starts(signal.shape[1], n_window)]
 
 
 def windowed(signal: Signal, n_window: int) -> tuple[Signal, slice]:

@@ -5,11 +5,11 @@ from matplotlib.figure import Figure
 from ecgquorum.evaluation.conditions import NATURAL
 from ecgquorum.evaluation.examples import Example
 from ecgquorum.evaluation.scorecard import Scorecard
-from ecgquorum.report.paper import MM_PER_MV, MM_PER_S, draw_paper, paper_size_mm
+from ecgquorum.recordings.paper import STANDARD
+from ecgquorum.report.paper import MM, draw_paper, paper_size_mm
 from ecgquorum.report.style import QUIET, RIGHT, WRONG
 
 _HEIGHT_MV = (-0.9, 1.3)
-_MM = 1 / 25.4
 _TITLE_MM, _GAP_MM, _SAID_MM, _LINE_MM = 6.0, 5.0, 84.0, 4.2
 _MOST = 2  # attacks shown of each example
 
@@ -24,7 +24,7 @@ def examples_figure(card: Scorecard) -> Figure | None:
     height_mm = max(paper_mm, _LINE_MM * (len(card.ensembles) + 1))
     total_w = width_mm + _SAID_MM + 3 * _GAP_MM
     total_h = len(shown) * (height_mm + _TITLE_MM) + 2 * _GAP_MM
-    figure = Figure(figsize=(total_w * _MM, total_h * _MM))
+    figure = Figure(figsize=(total_w * MM, total_h * MM))
     starred = False
     for place, (example, number) in enumerate(shown):
         bottom = total_h - (place + 1) * (height_mm + _TITLE_MM)
@@ -40,8 +40,7 @@ def examples_figure(card: Scorecard) -> Figure | None:
         ax.set_title(f"{example.id}, label {truth}", loc="right", color=QUIET, fontsize=8, pad=3)
         x = (width_mm + 2 * _GAP_MM) / total_w
         starred |= _say(figure, card, example, number, (x, top, total_w, total_h))
-    scale = f"{MM_PER_S:g} mm/s, {MM_PER_MV:g} mm/mV"
-    footing = f"lead {card.examples[0].lead}, {scale}, first {seconds:g} s, higher peaks cut off"
+    footing = f"lead {card.examples[0].lead}, {STANDARD}, first {seconds:g} s, higher peaks cut off"
     if starred:
         footing += "    * attacked through its own member, so not quite the trace that is drawn"
     figure.text(_GAP_MM / total_w, 2 / total_h, footing, fontsize=7, color=QUIET)

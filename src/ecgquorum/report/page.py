@@ -1,11 +1,9 @@
 """The report: one HTML page that opens offline, its figures and tables inside it and beside it."""
 
-import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from ecgquorum.atomic import write_atomically
@@ -17,6 +15,7 @@ from ecgquorum.report.notes import notes_of
 from ecgquorum.report.published import published_data
 from ecgquorum.report.rendering import as_csv, as_latex, as_markdown
 from ecgquorum.report.signs import signs_of_masking
+from ecgquorum.report.style import rendered
 from ecgquorum.report.tables import tables_of
 from ecgquorum.report.templates import template
 
@@ -69,16 +68,8 @@ def write_report(cards: Scorecard | Sequence[Scorecard], out: str | Path) -> Pat
 
 def _written(figure: Figure, path: Path, name: str) -> str:
     """Write the figure as PNG and SVG; gives the SVG to put in a page, its inner names made its own."""
-    write_atomically(path.with_suffix(".png"), _rendered(figure, "png"))
-    svg = _rendered(figure, "svg").decode()
+    write_atomically(path.with_suffix(".png"), rendered(figure, "png", _PNG_DPI))
+    svg = rendered(figure, "svg", _PNG_DPI).decode()
     write_atomically(path.with_suffix(".svg"), svg)
     inner = svg[svg.index("<svg") :]
     return re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", inner)
-
-
-def _rendered(figure: Figure, kind: str) -> bytes:
-    target = io.BytesIO()
-    metadata = {"Date": None} if kind == "svg" else {"Software": None}
-    with mpl.rc_context({"svg.hashsalt": "ecgquorum"}):  # the same figure gives the same bytes
-        figure.savefig(target, format=kind, dpi=_PNG_DPI, facecolor="white", metadata=metadata)
-    return target.getvalue()

@@ -1,5 +1,6 @@
 """How figures look: colours that colour-blind readers can tell apart, and never colour alone."""
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -43,3 +44,14 @@ def panels(n: int, *, columns: int = 2, width: float = 4.3, height: float = 3.3)
     rows = -(-n // columns)
     figure = Figure(figsize=(columns * width, rows * height), layout="constrained")
     return figure, [figure.add_subplot(rows, columns, i + 1) for i in range(n)]
+
+
+_UNDATED = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}
+
+
+def rendered(figure: Figure, kind: str, dpi: float) -> bytes:
+    """The figure as PNG, SVG or PDF; the same figure gives the same bytes."""
+    target = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "ecgquorum"}):
+        figure.savefig(target, format=kind, dpi=dpi, facecolor="white", metadata={_UNDATED[kind]: None})
+    return target.getvalue()

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ecgquorum.attacks import PGD, ascended, frozen
+from ecgquorum.attacks import PGD, ascended
 from ecgquorum.cohorts import Batch, Cohort
-from ecgquorum.members import Member
+from ecgquorum.members import Member, frozen
 from ecgquorum.randomness import torch_generator
 from ecgquorum.recipe import AdversarialRecipe, DecorrelationRecipe, DvergeRecipe, Recipe, TrainingRecipe
 from ecgquorum.recordings import InputSpec

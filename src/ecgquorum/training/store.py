@@ -10,9 +10,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from ecgquorum.atomic import write_atomically
-from ecgquorum.attacks import frozen
 from ecgquorum.cohorts import Cohort
-from ecgquorum.members import Member
+from ecgquorum.members import Member, frozen
 from ecgquorum.recordings import InputSpec
 
 _BATCH = 64

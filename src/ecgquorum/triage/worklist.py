@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ecgquorum.atomic import file_written_whole, write_atomically
+from ecgquorum.recordings.paper import LARGE_MM, STANDARD
 from ecgquorum.triage.journal import Journal, Row
 from ecgquorum.triage.run import CERTAIN, DEFERRED, UNREADABLE
 
@@ -29,7 +30,7 @@ COLUMNS = (
     "model_sha256",
 )
 _SHOWN = 500
-_MM_PER_S, _MM_PER_MV, _HEIGHT_MM = 25.0, 10.0, 20.0
+_HEIGHT_MM = 20.0
 
 
 def write_worklist(
@@ -75,7 +76,7 @@ body { font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 70rem; 
 .deferred h2::before { content: "● "; color: #b83a00 } .certain h2::before { content: "✓ "; color: #00704f }
 .unreadable h2::before { content: "✕ "; color: #555 } .quiet { color: #555; font-size: .87rem; overflow-wrap: anywhere }
 svg { width: 100%; height: auto; background: #fffafa; border: 1px solid #eedada }
-@media (max-width: 45rem) { .one { grid-template-columns: 1fr } }
+@media (max-width: 45rem) { .one { grid-template-columns: 1fr } .strip { overflow-x: auto } .strip svg { width: 45rem } }
 </style></head><body>
 """
 
@@ -105,21 +106,21 @@ def _entry(row: Row) -> Iterator[str]:
 
 
 def _drawn(row: Row) -> str:
-    """The beginning of the first lead on ECG paper: 25 mm/s, 10 mm/mV."""
+    """The beginning of the first lead on ECG paper, its large squares alone."""
     trace, seconds = row["trace"], row["trace_s"]
     if len(trace) < 2:
         return "<p class='quiet'>nothing to draw</p>"
-    width, middle = seconds * _MM_PER_S, sorted(trace)[len(trace) // 2]
+    width, middle = seconds * STANDARD.mm_per_s, sorted(trace)[len(trace) // 2]
     step = width / (len(trace) - 1)
     half = _HEIGHT_MM / 2
     points = " ".join(
-        f"{i * step:.2f},{half - max(-half, min(half, (value - middle) / 1000 * _MM_PER_MV)):.2f}"
+        f"{i * step:.2f},{half - max(-half, min(half, (value - middle) / 1000 * STANDARD.mm_per_mv)):.2f}"
         for i, value in enumerate(trace)
     )
-    thin = "".join(f"M{x},0V{_HEIGHT_MM:g}" for x in range(0, int(width) + 1, 5))
-    thin += "".join(f"M0,{y}H{width:.1f}" for y in range(0, int(_HEIGHT_MM) + 1, 5))
+    thin = "".join(f"M{x},0V{_HEIGHT_MM:g}" for x in range(0, int(width) + 1, LARGE_MM))
+    thin += "".join(f"M0,{y}H{width:.1f}" for y in range(0, int(_HEIGHT_MM) + 1, LARGE_MM))
     return (
-        f"<svg viewBox='0 0 {width:.1f} {_HEIGHT_MM:g}' role='img' aria-label='first lead, 25 mm/s, 10 mm/mV'>"
+        f"<div class='strip'><svg viewBox='0 0 {width:.1f} {_HEIGHT_MM:g}' role='img' aria-label='first lead, {STANDARD}'>"
         f"<path d='{thin}' stroke='#f0c8c8' stroke-width='.15' fill='none'/>"
-        f"<polyline points='{points}' fill='none' stroke='#111' stroke-width='.25'/></svg>"
+        f"<polyline points='{points}' fill='none' stroke='#111' stroke-width='.25'/></svg></div>"
     )
