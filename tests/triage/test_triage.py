@@ -134,7 +134,7 @@ def test_ctrl_c_in_a_terminal_is_one_line(tiny_run, many, tmp_path):
     )
     try:
         while process.poll() is None and not answers_in(tmp_path / "out"):
-            time.sleep(0.002)
+            time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)
         _, said = process.communicate(timeout=100)
     finally:
@@ -182,7 +182,7 @@ def test_a_kill_changes_nothing(tiny_run, many, tmp_path):
     for _ in range(2):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while process.poll() is None and answers_in(killed) <= answered[-1]:
-            time.sleep(0.002)
+            time.sleep(0.05)
         process.kill()
         process.wait()
         answered.append(answers_in(killed))
