@@ -1,9 +1,12 @@
 """Randomness as an argument: generators named after what they are for, all derived from one seed."""
 
 import hashlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 
 def derived_seed(seed: int, *names: str | int) -> int:
@@ -17,6 +20,8 @@ def numpy_generator(seed: int, *names: str | int) -> np.random.Generator:
     return np.random.default_rng(derived_seed(seed, *names))
 
 
-def torch_generator(seed: int, *names: str | int) -> torch.Generator:
+def torch_generator(seed: int, *names: str | int) -> "torch.Generator":
     """A PyTorch generator on the CPU for the stream called `names`."""
+    import torch  # not above: reading recordings needs no PyTorch, and readers begin sooner without it
+
     return torch.Generator().manual_seed(derived_seed(seed, *names))

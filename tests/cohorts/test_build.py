@@ -371,3 +371,15 @@ def test_the_real_cpsc_sample(real_data, tmp_path):
     assert (len(cohort), cohort.rate_hz, cohort.leads) == (54, 500.0, STANDARD_LEADS)
     assert np.bincount(cohort.labels).tolist() == [6] * 9
     assert not report.unreadable
+
+
+def test_units_that_lie_are_noticed(write_record, tmp_path):
+    folder = tmp_path / "some"
+    for number in range(6):
+        true = simulate("N", seed=number, leads=("ECG",), seconds=6).recording
+        write_record(f"r{number}", true.signal * (1000 if number == 2 else 1), folder=folder)
+    (folder / "labels.csv").write_text("id,label\n" + "".join(f"r{i},{'NA'[i % 2]}\n" for i in range(6)))
+    cohort, report = build_cohort(open_source(str(folder)), tmp_path / "cohort", test_share=0.2, tune_share=0.2)
+    (notice,) = [one for one in report.notices if "another unit" in one]
+    assert notice.startswith("1 recordings are read in another unit than they state, the first r2: uV where it says mV")
+    assert max(np.abs(cohort.signal(i)).max() for i in range(len(cohort))) < 10

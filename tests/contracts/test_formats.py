@@ -15,6 +15,7 @@ from ecgquorum import Recording, Unreadable, read, read_all, simulate
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings import Hints, write
 from ecgquorum.recordings.leads import STANDARD_LEADS
+from ecgquorum.recordings.units import millivolts_in
 
 RATE_HZ = 250.0
 
@@ -174,6 +175,9 @@ WRITERS = [
     write_muse,
     write_sierra,
 ]
+MIXED = (write_dicom, write_big_endian_dicom, write_aecg)
+"""Those whose leads are stated in several units."""
+
 HINTS = Hints(rate_hz=RATE_HZ, leads=STANDARD_LEADS, units="mV")
 
 
@@ -190,6 +194,8 @@ def test_the_same_recording_comes_back_from_every_format(write_it, recording, tm
     assert again.signal.shape == recording.signal.shape
     np.testing.assert_allclose(again.signal, recording.signal, atol=2e-4)
     assert str(path) in again.source or str(path.with_suffix("")) in again.source
+    assert again.correction is None
+    assert (again.unit == "") if write_it in MIXED else (millivolts_in(again.unit) is not None)
 
 
 @pytest.mark.parametrize("write_it", WRITERS)

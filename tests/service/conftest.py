@@ -21,13 +21,13 @@ from ecgquorum.ensemble import Ensemble, save_bundle
 from ecgquorum.ensemble.prediction import information_range
 from ecgquorum.members import build_member
 from ecgquorum.recordings import InputSpec, write
+from ecgquorum.recordings.apart import Readers, Wanted
 from ecgquorum.service.application import desk_application
 from ecgquorum.service.serving import open_desk
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import Store, tokens
 from ecgquorum.service.worker import TRACE_BYTES, classify_some
 from ecgquorum.triage import Threshold
-from ecgquorum.triage.apart import Readers, Wanted
 
 SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 

@@ -96,3 +96,18 @@ def test_strange_cards_are_refused(card):
 def test_strange_budgets_are_refused(make, value):
     with pytest.raises(PolicyError, match="from 0 to 1"):
         make(predicted(np.random.default_rng(0), 4), value)
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        {"kind": "threshold", "threshold": float("nan")},
+        {"kind": "cost", "review": float("nan"), "costs": {}},
+        {"kind": "cost", "review": -1.0, "costs": {}},
+        {"kind": "cost", "review": 0.1, "costs": {"A": {"N": -2.0}}},
+        {"kind": "cost", "review": 0.1, "costs": {"A": {"A": 2.0}}},
+    ],
+)
+def test_nonsense_is_refused_wherever_it_comes_from(card):
+    with pytest.raises(PolicyError, match="expected"):
+        policy_from(card)

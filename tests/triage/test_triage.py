@@ -1,5 +1,6 @@
 """Triage: every file gets its line, bad ones never stop it, and being killed changes nothing."""
 
+import csv
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +18,6 @@ from ecgquorum import Recording, load_ensemble, simulate
 from ecgquorum.errors import TriageError
 from ecgquorum.recordings import write
 from ecgquorum.triage import Threshold, triage_files, write_worklist
-from ecgquorum.triage.apart import Fitted, Place, Unread, Wanted, read_apart
 
 POLICY = Threshold(0.3)
 
@@ -97,51 +98,99 @@ def test_answers_of_another_model_or_policy_are_not_mixed(ensemble, folder, tmp_
         triage_files(ensemble, Threshold(0.4), [folder], tmp_path / "out")
 
 
+def test_odd_names_are_written_down_and_no_formula(ensemble, folder, tmp_path):
+    place = tmp_path / "in"
+    place.mkdir()
+    for name in (b"=1+1.npz", b"caf\xe9.npz", b"a\nb.npz"):
+        Path(os.fsdecode(os.fsencode(place) + b"/" + name)).write_bytes((folder / "r03.npz").read_bytes())
+    rows = run(ensemble, place, tmp_path / "out")
+    assert {row["id"] for row in rows} == {"=1+1", r"caf\xe9", "a\nb"} and all(row["class"] for row in rows)
+    with (tmp_path / "out" / "worklist.csv").open(newline="") as file:
+        assert {row["id"] for row in csv.DictReader(file)} == {"'=1+1", r"caf\xe9", "a\nb"}
+
+
+def test_a_worklist_inside_the_folder_is_no_recording(ensemble, folder, tmp_path):
+    place = tmp_path / "in"
+    shutil.copytree(folder, place)
+    assert run(ensemble, place, place / "sorted") == run(ensemble, place, place / "sorted")
+    assert len(lines(place / "sorted")) == 15
+
+
+def test_a_file_that_changed_is_answered_again(ensemble, folder, tmp_path):
+    place = tmp_path / "in"
+    place.mkdir()
+    shutil.copy(folder / "r03.npz", place / "one.npz")
+    (before,) = run(ensemble, place, tmp_path / "out")
+    shutil.copy(folder / "r07.npz", place / "one.npz")
+    (after,) = run(ensemble, place, tmp_path / "out")
+    assert before["source"] == after["source"] and before["sha256"] != after["sha256"]
+
+
+def test_ctrl_c_in_a_terminal_is_one_line(tiny_run, many, tmp_path):
+    """A terminal sends it to all processes of the group, so to readers too."""
+    command = triage_command(many, tiny_run, tmp_path / "out")
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        while process.poll() is None and not answers_in(tmp_path / "out"):
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=100)
+    finally:
+        process.kill()
+    assert process.returncode == 130 and "Traceback" not in said and "the same command goes on" in said
+
+
 def test_a_journal_that_is_none_is_refused(ensemble, folder, tmp_path):
     (tmp_path / "journal.sqlite").write_bytes(b"not a database" * 100)
     with pytest.raises(TriageError, match="choose another --out"):
         triage_files(ensemble, POLICY, [folder], tmp_path)
 
 
-def test_a_kill_changes_nothing(tiny_run, folder, tmp_path):
-    """kill -9 in the middle, several times, then to the end: the same worklist as an undisturbed run, nothing twice."""
-    place = tmp_path / "in"
+@pytest.fixture(scope="module")
+def many(folder, tmp_path_factory):
+    place = tmp_path_factory.mktemp("many") / "in"
     shutil.copytree(folder, place)
     for number in range(90):
         recording = simulate("NAO"[number % 3], seed=number, leads=("ECG",), seconds=6).recording
         write(recording, place / f"s{number:03d}.npz")
-
-    def command(out):
-        line = [sys.executable, "-m", "ecgquorum.cli", "triage", str(place), "--budget", "20%"]
-        return [*line, "--model", str(tiny_run), "--out", str(out)]
-
-    subprocess.run(command(tmp_path / "whole"), check=True, capture_output=True)
-    answered = []
-    for _ in range(2):
-        process = subprocess.Popen(command(tmp_path / "killed"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        journal = tmp_path / "killed" / "journal.sqlite"
-        before = len(answered) and answered[-1]
-        while process.poll() is None and (n := _answers(journal)) <= before:
-            time.sleep(0.002)
-        process.kill()
-        process.wait()
-        answered.append(n)
-    assert 0 < answered[0] < answered[1] < 105
-    subprocess.run(command(tmp_path / "killed"), check=True, capture_output=True)
-    for name in ("worklist.csv", "worklist.jsonl", "worklist.html"):
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    assert len(lines(tmp_path / "killed")) == 105
+    return place
 
 
-def _answers(journal):
+def triage_command(place, model, out):
+    line = [sys.executable, "-m", "ecgquorum.cli", "triage", str(place), "--budget", "20%"]
+    return [*line, "--model", str(model), "--out", str(out)]
+
+
+def answers_in(out):
     """How many are in there while somebody else writes."""
     try:
-        with sqlite3.connect(f"file:{journal}?mode=ro", uri=True) as database:
+        with sqlite3.connect(f"file:{out / 'journal.sqlite'}?mode=ro", uri=True) as database:
             found = database.execute("SELECT count(*) FROM answers").fetchone()[0]
         database.close()
     except sqlite3.Error:
         return 0
     return found
+
+
+def test_a_kill_changes_nothing(tiny_run, many, tmp_path):
+    """kill -9 in the middle, twice, then to the end: the same worklist as an undisturbed run, nothing twice."""
+    subprocess.run(triage_command(many, tiny_run, tmp_path / "whole"), check=True, capture_output=True)
+    command, killed = triage_command(many, tiny_run, tmp_path / "killed"), tmp_path / "killed"
+    answered = [0]
+    for _ in range(2):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and answers_in(killed) <= answered[-1]:
+            time.sleep(0.05)
+        process.kill()
+        process.wait()
+        answered.append(answers_in(killed))
+    assert 0 < answered[1] < answered[2] < 105
+    subprocess.run(command, check=True, capture_output=True)
+    for name in ("worklist.csv", "worklist.jsonl", "worklist.html"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert len(lines(tmp_path / "killed")) == 105
 
 
 def test_a_budget_is_kept_within_the_batch(ensemble, folder, tmp_path):
@@ -158,45 +207,6 @@ def test_what_is_not_there_is_told(ensemble, tmp_path):
     with triage_files(ensemble, POLICY, [tmp_path / "nowhere"], tmp_path / "out") as journal:
         (row,) = journal.rows()
     assert row["decision"] == "unreadable" and "found nothing" in row["reason"]
-
-
-def _sleeping(path):
-    """A FIFO: whoever opens it waits for ever."""
-    os.mkfifo(path)
-
-
-def test_a_file_that_hangs_or_kills_its_reader_costs_only_itself(folder, ensemble, tmp_path, monkeypatch):
-    places = [Place(str(folder), "r00.hea"), Place(str(tmp_path), "hang.csv"), Place(str(folder), "r03.npz")]
-    _sleeping(tmp_path / "hang.csv")
-    started = time.monotonic()
-    found = list(read_apart(places, Wanted(ensemble.spec), n_readers=1, patience_s=6.0))
-    assert [type(one) for one in found] == [Fitted, Unread, Fitted]
-    assert time.monotonic() - started < 60
-    reader_pids = []
-    import ecgquorum.triage.apart as apart
-
-    give = apart._Reader.give
-
-    def killed(self, number, place, patience_s):
-        give(self, number, place, patience_s)
-        if number == 1:
-            reader_pids.append(self._process.pid)
-            os.kill(self._process.pid, signal.SIGKILL)
-
-    monkeypatch.setattr(apart._Reader, "give", killed)
-    places = [Place(str(folder), f"r{i:02d}.npz") for i in (3, 7, 11)]
-    found = list(read_apart(places, Wanted(ensemble.spec), n_readers=1))
-    assert [type(one) for one in found] == [Fitted, Unread, Fitted]
-    assert "crashes its reader" in found[1].reason and reader_pids
-
-
-def test_a_file_that_wants_too_much_memory_costs_only_itself(folder, ensemble, tmp_path):
-    np.savez_compressed(
-        tmp_path / "large.npz", signal=np.zeros((1, 30 << 20)), rate_hz=500.0, leads=["ECG"], units="mV"
-    )
-    places = [Place(str(tmp_path), "large.npz"), Place(str(folder), "r03.npz")]
-    found = list(read_apart(places, Wanted(ensemble.spec), n_readers=1, memory_bytes=200 << 20))
-    assert [type(one) for one in found] == [Unread, Fitted]
 
 
 def test_watching_answers_what_arrives(tiny_run, tmp_path):

@@ -91,10 +91,15 @@ def share_from(option: str, text: str | None) -> float | None:
     """10%, or 0.1."""
     if text is None:
         return None
-    try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        share = -1.0
+    share = number_from(option, text)
     if not 0 <= share <= 1:
         raise PolicyError(f"{option}: expected a share such as 10%, found {text!r}")
     return share
+
+
+def number_from(option: str, text: str) -> float:
+    """10%, or 0.1."""
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise PolicyError(f"{option}: expected a number such as 0.1 or 10%, found {text!r}") from None

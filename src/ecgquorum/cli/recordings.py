@@ -15,6 +15,7 @@ from ecgquorum.cli.application import (
     Units,
     app,
     hints_from,
+    number_from,
     policy_app,
     share_from,
 )
@@ -95,8 +96,8 @@ def triage(
     recording of doubtful quality goes to people whatever the model says. Kill it at any time: the same command goes on.
     """
     from ecgquorum import load_ensemble
+    from ecgquorum.recordings.apart import Wanted
     from ecgquorum.triage import policy_of, triage_files, write_fhir, write_worklist
-    from ecgquorum.triage.apart import Wanted
 
     share = share_from("--budget", budget)
     ensemble = load_ensemble(model)
@@ -106,30 +107,29 @@ def triage(
             f"{model}: expected a policy in its card, found none; give --budget 10%, or: ecgquorum policy fit"
         )
     wanted = Wanted(ensemble.spec, lead, hints_from(rate, leads, units))
-    sentence = policy.sentence() if policy else f"At most {share:.0%} go to people: the most uncertain."
+    rationed = f"At most {share:.0%} go to people: the most uncertain, and in any case those of doubtful quality."
+    sentence = policy.sentence() if policy else rationed
     name = str(ensemble.card.get("name", model))
 
-    def once() -> int:
+    def once(*, first: bool) -> None:
         with counting("recordings") as count:
             journal = triage_files(
                 ensemble, policy, paths, out, wanted=wanted, n_readers=readers, told=count, only_settled=watch
             )
         with journal:
-            if len(journal) != seen:
+            if first or journal.n_added:
                 counts = write_worklist(journal, out, name, sentence, share)
                 told = ", ".join(f"{number} {decision}" for decision, number in sorted(counts.items()))
                 told = told or "nothing to sort"
                 stdout.print(f"{told}; the worklist is in {out / 'worklist.html'} and worklist.csv", markup=False)
                 if fhir:
                     print_exported(write_fhir(out / "worklist.jsonl", out / "fhir", ensemble.card), out / "fhir")
-            return len(journal)
 
-    seen = -1
     try:
-        seen = once()
+        once(first=True)
         while watch:
             time.sleep(WATCH_S)
-            seen = once()
+            once(first=False)
     except KeyboardInterrupt:
         err.print("stopped; what is answered is kept; the same command goes on", markup=False)
         raise typer.Exit(0 if watch else INTERRUPTED) from None
@@ -154,12 +154,7 @@ def policy_fit(
     from ecgquorum.ensemble.bundle import add_to_card
     from ecgquorum.triage import KINDS, fitted_policy, read_costs
 
-    number = KINDS.get(kind, 0.0)
-    if value is not None:
-        try:
-            number = float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
-        except ValueError:
-            raise PolicyError(f"--value: expected a number such as 0.1 or 10%, found {value!r}") from None
+    number = KINDS.get(kind, 0.0) if value is None else number_from("--value", value)
     policy = fitted_policy(load_ensemble(model), Cohort(cohort), kind, number, read_costs(costs) if costs else None)
     add_to_card(model, out, {"policy": policy.card()})
     stdout.print(f"{out}: {policy.sentence()}", markup=False)

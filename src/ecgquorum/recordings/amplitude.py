@@ -66,7 +66,7 @@ def settled(recording: Recording, given: str | None = None) -> Recording:
 def _has_beats(leads: list[NDArray[np.float64]], rate_hz: float) -> bool:
     """Whether on most leads the steepest slopes stand out from the usual ones, as a QRS complex does.
 
-    The 99th percentile of slopes is 3.8 times their median in Gaussian noise, less in hum, 5.5 to 70 times in ECGs.
+    The 99th percentile of slopes is 3.8 times their median in Gaussian noise, less in hum, 6 times and more in ECGs.
     """
     lag = max(1, int(_SLOPE_S * rate_hz))
     slopes = [np.abs(windows[:, lag:] - windows[:, :-lag]) for windows in leads if windows.shape[1] > lag]

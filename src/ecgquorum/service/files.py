@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.atomic import write_atomically
+from ecgquorum.recordings.places import Place
 from ecgquorum.recordings.reading import signal_files
 from ecgquorum.service.refusals import Full, TooLarge, Unprocessable
-from ecgquorum.triage.apart import Place
 
 _ABANDONED_S = 24 * 3600.0
 _AT_ONCE = 1 << 20

@@ -12,12 +12,13 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
 from ecgquorum.errors import EcgQuorumError
+from ecgquorum.recordings.apart import Fitted, Outcome, Readers, Wanted
+from ecgquorum.recordings.places import Place, Unread
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.files import NamedFile
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import queue, recordings
 from ecgquorum.service.store.queue import Trace
-from ecgquorum.triage.apart import Fitted, Outcome, Place, Readers, Unread, Wanted
 from ecgquorum.triage.journal import Row
 from ecgquorum.triage.run import answered
 

@@ -12,13 +12,19 @@ from pathlib import Path
 from typing import Any, Self
 
 from ecgquorum.errors import TriageError
+from ecgquorum.recordings.places import Place
 
 Row = dict[str, Any]
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS about (facts TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS answers (
-    source TEXT PRIMARY KEY, decision TEXT NOT NULL, quality TEXT NOT NULL, uncertainty REAL, answer TEXT NOT NULL
+    source TEXT PRIMARY KEY,
+    stamp TEXT NOT NULL,
+    decision TEXT NOT NULL,
+    quality TEXT NOT NULL,
+    uncertainty REAL,
+    answer TEXT NOT NULL
 );
 """
 _MOST_URGENT_FIRST = """
@@ -38,10 +44,14 @@ ORDER BY CASE rationed WHEN 'deferred' THEN 0 WHEN 'certain' THEN 1 ELSE 2 END, 
 
 
 class Journal:
-    """The file of answers; `about` says what every one of them was computed with."""
+    """The file of answers; `about` says what every one of them was computed with.
+
+    n_added: how many were added since it was opened
+    """
 
     def __init__(self, path: Path, about: Row) -> None:
         self.path = path
+        self.n_added = 0
         path.parent.mkdir(parents=True, exist_ok=True)
         with self._telling():
             self._database = sqlite3.connect(path)
@@ -71,17 +81,19 @@ class Journal:
     def __len__(self) -> int:
         return int(self._one("SELECT count(*) FROM answers"))
 
-    def __contains__(self, source: str) -> bool:
-        return bool(self._one("SELECT EXISTS (SELECT 1 FROM answers WHERE source = ?)", source))
+    def has(self, place: Place) -> bool:
+        """Whether the recording is answered, and its files are still those that were read."""
+        return bool(
+            self._one("SELECT EXISTS (SELECT 1 FROM answers WHERE source = ? AND stamp = ?)", str(place), place.stamp)
+        )
 
     def add(self, rows: Sequence[Row]) -> None:
         """One group of answers; on the disk when this returns."""
-        values = [
-            (row["source"], row["decision"], row["quality"], row["uncertainty"], json.dumps(row, ensure_ascii=False))
-            for row in rows
-        ]
+        columns = ("source", "stamp", "decision", "quality", "uncertainty")
+        values = [(*(row[name] for name in columns), json.dumps(row, ensure_ascii=False)) for row in rows]
         with self._telling(), self._database:
-            self._database.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", values)
+            self._database.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)", values)
+        self.n_added += len(rows)
 
     def rows(self) -> Iterator[Row]:
         """Every answer: what goes to people first, the most uncertain at the top; what cannot be read last."""

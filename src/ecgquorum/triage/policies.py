@@ -1,5 +1,6 @@
 """When to answer, and when to ask a person: four policies, each fitted on the tune part and kept in a bundle's card."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -47,6 +48,10 @@ class Threshold(Policy):
 
     kind = "threshold"
     threshold: float
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.threshold):
+            raise PolicyError(f"threshold: expected a number, found {self.threshold}")
 
     def deferred(self, prediction: Prediction) -> Flags:
         """Uncertainty above the threshold."""
@@ -98,6 +103,14 @@ class ExpectedCost(Policy):
     kind = "cost"
     review: float
     costs: dict[str, dict[str, float]]
+
+    def __post_init__(self) -> None:
+        costs = [self.review, *(cost for row in self.costs.values() for cost in row.values())]
+        if not all(math.isfinite(cost) and cost >= 0 for cost in costs):
+            raise PolicyError(f"cost: expected costs of 0 or more, found {costs}")
+        free = [name for name, row in self.costs.items() if row.get(name)]
+        if free:
+            raise PolicyError(f"cost: expected none for the right answer, found one for {', '.join(free)}")
 
     def expected(self, prediction: Prediction) -> Array:
         """(record,): the expected cost of the answer that is given."""

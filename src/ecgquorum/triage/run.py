@@ -6,51 +6,23 @@ DIR/worklist.jsonl  the same with every probability
 DIR/worklist.html   the same to look at
 """
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ecgquorum.ensemble import Ensemble, Prediction
-from ecgquorum.errors import RecordingError, TriageError
-from ecgquorum.recordings.filetree import Folder, open_tree
+from ecgquorum.errors import TriageError
+from ecgquorum.recordings.apart import Fitted, Outcome, Wanted, read_apart
+from ecgquorum.recordings.places import Place, Unread, is_settled, places_in, printable
 from ecgquorum.recordings.quality import Severity
-from ecgquorum.recordings.reading import files_of, recording_names
-from ecgquorum.triage.apart import Fitted, Outcome, Place, Unread, Wanted, read_apart
 from ecgquorum.triage.journal import Journal, Row
 from ecgquorum.triage.policies import Policy
 
 CERTAIN, DEFERRED, UNREADABLE = "certain", "deferred", "unreadable"
-_GROUP = 32
+_GROUP, _GROUP_SAMPLES = 32, 20_000_000
 _DIGITS = 6
-_SETTLED_S, _GIVEN_UP_S = 2.0, 60.0
 Told = Callable[[int, int], None]
 """How many recordings are behind us, and of how many."""
-
-
-def places_in(paths: Iterable[str | Path]) -> Iterator[Place | Unread]:
-    """Every recording that the paths name: files, folders, archives; what is not there is told in its place."""
-    for path in map(Path, paths):
-        try:
-            if path.is_dir() or path.suffix.lower() == ".zip":
-                tree = open_tree(path)
-                names = recording_names(tree)
-                yield from (Place(str(path), name) for name in names)
-            elif path.is_file() or Folder(path.parent).size(f"{path.name}.hea") is not None:
-                name = path.name if path.is_file() else f"{path.name}.hea"
-                yield Place(str(path.parent), _header_of(path.parent, name))
-            else:
-                raise RecordingError(f"{path}: expected a recording, a folder or an archive, found nothing")
-        except RecordingError as error:
-            yield Unread(Place(str(path.parent), path.name), str(error))
-
-
-def _header_of(folder: Path, name: str) -> str:
-    """The header of a signal file that has one."""
-    stem, _, ending = name.rpartition(".")
-    header = f"{stem}.hea"
-    return header if ending in ("dat", "mat") and (folder / header).is_file() else name
 
 
 def triage_files(
@@ -64,7 +36,7 @@ def triage_files(
     told: Told | None = None,
     only_settled: bool = False,
 ) -> Journal:
-    """Answer every recording that is not answered yet; gives the journal, from which the worklist is written.
+    """Answer every recording that is new or has changed; gives the journal, from which the worklist is written.
 
     policy:       which of them go to people; None: only those of doubtful quality, until the worklist rations them
     only_settled: leave alone what may still be on its way: files changed a moment ago, headers without their signal
@@ -80,15 +52,16 @@ def triage_files(
         "hints": [wanted.hints.rate_hz, list(wanted.hints.leads or ()), wanted.hints.units],
     }
     journal = Journal(out / "journal.sqlite", about)
-    done = len(journal)
-    waiting = [place for place in places_in(paths) if str(_place(place)) not in journal]
+    own = out.resolve() / "worklist.csv"  # which could be taken for a recording
+    waiting = [found for found in places_in(paths, without=own) if not journal.has(_place(found))]
     if only_settled:
-        waiting = [place for place in waiting if isinstance(place, Place) and _is_settled(place)]
+        waiting = [place for place in waiting if isinstance(place, Place) and is_settled(place)]
     lost = [place for place in waiting if isinstance(place, Unread)]
     there = [place for place in waiting if isinstance(place, Place)]
+    done = len(journal)
     total = done + len(waiting)
     outcomes = _chained(lost, read_apart(there, wanted, n_readers=n_readers) if there else iter(()))
-    while group := list(islice(outcomes, _GROUP)):
+    for group in _grouped(outcomes):
         journal.add(answered(ensemble, policy, group))
         done += len(group)
         if told:
@@ -96,22 +69,22 @@ def triage_files(
     return journal
 
 
-def _is_settled(place: Place) -> bool:
-    """Whether all of its files are there and have not changed for a moment; some may be missing for good."""
-    folder = Path(place.tree)
-    if not folder.is_dir():
-        return True
-    try:
-        names = files_of(Folder(folder), place.name)
-    except RecordingError:
-        names = [place.name]
-    changed = [(folder / name).stat().st_mtime for name in names if (folder / name).is_file()]
-    age_s = time.time() - max(changed, default=0.0)
-    return age_s > (_SETTLED_S if len(changed) == len(names) else _GIVEN_UP_S)
-
-
 def _place(found: Place | Unread) -> Place:
     return found if isinstance(found, Place) else found.place
+
+
+def _grouped(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:
+    """Recordings that are answered together: so many, or fewer where they are long."""
+    group: list[Outcome] = []
+    n_samples = 0
+    for one in outcomes:
+        group.append(one)
+        n_samples += one.signal.size if isinstance(one, Fitted) else 0
+        if len(group) == _GROUP or n_samples >= _GROUP_SAMPLES:
+            yield group
+            group, n_samples = [], 0
+    if group:
+        yield group
 
 
 def _chained(lost: Sequence[Unread], read: Iterator[Outcome]) -> Iterator[Outcome]:
@@ -143,8 +116,9 @@ def _row(one: Fitted, prediction: Prediction, place: int, doubt: str, model: str
         decision, reason = DEFERRED if doubt else CERTAIN, doubt
     votes = prediction.member_probs[place].argmax(axis=1)
     return {
-        "id": one.id,
+        "id": printable(one.id),
         "source": str(one.place),
+        "stamp": one.place.stamp,
         "class": prediction.classes[label],
         "decision": decision,
         "reason": reason,
@@ -170,11 +144,12 @@ def _by_class(prediction: Prediction, probs: Any) -> dict[str, float]:
 
 def _unread_row(one: Unread, model: str) -> Row:
     return {
-        "id": Path(one.place.name).stem,
+        "id": printable(Path(one.place.name).stem),
         "source": str(one.place),
+        "stamp": one.place.stamp,
         "class": "",
         "decision": UNREADABLE,
-        "reason": one.reason,
+        "reason": printable(one.reason),
         "uncertainty": None,
         "probability": None,
         "calibrated_probability": None,

@@ -61,7 +61,9 @@ def write_worklist(
 def _cell(value: object) -> object:
     if isinstance(value, dict):
         return " ".join(f"{name}={share:g}" for name, share in value.items())
-    return "; ".join(map(str, value)) if isinstance(value, list) else value
+    text = "; ".join(map(str, value)) if isinstance(value, list) else value
+    is_formula = isinstance(text, str) and text.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{text}" if is_formula else text  # a spreadsheet would compute what a file's name says
 
 
 _HEAD = """<!DOCTYPE html>
@@ -74,7 +76,7 @@ body { font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 70rem; 
 .deferred h2::before { content: "● "; color: #b83a00 } .certain h2::before { content: "✓ "; color: #00704f }
 .unreadable h2::before { content: "✕ "; color: #555 } .quiet { color: #555; font-size: .87rem; overflow-wrap: anywhere }
 svg { width: 100%; height: auto; background: #fffafa; border: 1px solid #eedada }
-@media (max-width: 45rem) { .one { grid-template-columns: 1fr } }
+@media (max-width: 45rem) { .one { grid-template-columns: 1fr } .strip { overflow-x: auto } svg { width: 45rem } }
 </style></head><body>
 """
 
@@ -118,7 +120,8 @@ def _drawn(row: Row) -> str:
     thin = "".join(f"M{x},0V{_HEIGHT_MM:g}" for x in range(0, int(width) + 1, LARGE_MM))
     thin += "".join(f"M0,{y}H{width:.1f}" for y in range(0, int(_HEIGHT_MM) + 1, LARGE_MM))
     return (
+        "<div class='strip'>"
         f"<svg viewBox='0 0 {width:.1f} {_HEIGHT_MM:g}' role='img' aria-label='first lead, {STANDARD}'>"
         f"<path d='{thin}' stroke='#f0c8c8' stroke-width='.15' fill='none'/>"
-        f"<polyline points='{points}' fill='none' stroke='#111' stroke-width='.25'/></svg>"
+        f"<polyline points='{points}' fill='none' stroke='#111' stroke-width='.25'/></svg></div>"
     )

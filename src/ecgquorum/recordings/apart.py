@@ -3,11 +3,11 @@
 import hashlib
 import multiprocessing
 import resource
+import signal
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Self
@@ -15,30 +15,20 @@ from typing import Any, Self
 import numpy as np
 
 from ecgquorum.errors import EcgQuorumError, RecordingError
-from ecgquorum.recordings import Hints, InputSpec
-from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
-from ecgquorum.recordings.fitting import Signal, selected_leads
-from ecgquorum.recordings.hints import NO_HINTS
+from ecgquorum.recordings.filetree import FileTree
+from ecgquorum.recordings.fitting import InputSpec, Signal, selected_leads
+from ecgquorum.recordings.hints import NO_HINTS, Hints
+from ecgquorum.recordings.places import Place, Unread, opened
 from ecgquorum.recordings.quality import Quality, assessed
 from ecgquorum.recordings.reading import files_of, read_from
 from ecgquorum.recordings.recording import Recording, one_line
 
 PATIENCE_S = 20.0
 MEMORY_BYTES = 1 << 30
-_AHEAD = 8
-_STARTING_S = 300.0  # of a process that imports, on a machine that does much else
+_START_S = 300.0
+_AHEAD = 4
+_READY = "ready"
 _TRACE_S, _TRACE_POINTS = 8.0, 800
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a recording is: a folder or archive, and the name in it."""
-
-    tree: str
-    name: str
-
-    def __str__(self) -> str:
-        return str(Path(self.tree) / self.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +51,6 @@ class Fitted:
     whole: Recording | None = None
 
 
-@dataclass(frozen=True)
-class Unread:
-    """A recording that could not be made ready, and why."""
-
-    place: Place
-    reason: str
-    sha256: str = ""
-
-
 Outcome = Fitted | Unread
 
 
@@ -89,8 +70,8 @@ class Wanted:
 class _Reader:
     """One process, and what it is reading."""
 
-    def __init__(self, wanted: Wanted, memory_bytes: int) -> None:
-        self._wanted, self._memory_bytes = wanted, memory_bytes
+    def __init__(self, wanted: Wanted, patience_s: float, memory_bytes: int) -> None:
+        self._wanted, self._patience_s, self._memory_bytes = wanted, patience_s, memory_bytes
         self._start()
 
     def _start(self) -> None:
@@ -101,21 +82,26 @@ class _Reader:
         self._process.start()
         theirs.close()
         self.task: tuple[int, Place] | None = None
-        self.deadline = float("inf")
         self._is_ready = False
+        self.deadline = time.monotonic() + _START_S
 
-    def give(self, number: int, place: Place, patience_s: float) -> None:
-        """Have it read a recording."""
-        self.task, self._patience_s = (number, place), patience_s
-        self.deadline = time.monotonic() + (patience_s if self._is_ready else _STARTING_S)
-        self.connection.send(place)
+    def give(self, number: int, place: Place) -> None:
+        """Have it read a recording; its clock begins when the process has begun."""
+        try:
+            self.connection.send(place)
+        except OSError:  # it died while it had nothing to do
+            self.replace()
+            self.connection.send(place)
+        self.task = (number, place)
+        self.deadline = time.monotonic() + (self._patience_s if self._is_ready else _START_S)
 
     def received(self) -> Outcome | None:
-        """What it says; None: that it has started, from when on its time counts."""
-        outcome: Outcome | None = self.connection.recv()
-        if outcome is None:
+        """What it says of its recording; None when it only says that it has begun."""
+        said: Outcome | str = self.connection.recv()
+        if isinstance(said, str):
             self._is_ready, self.deadline = True, time.monotonic() + self._patience_s
-        return outcome
+            return None
+        return said
 
     def replace(self) -> None:
         """Kill the process and begin another."""
@@ -143,8 +129,7 @@ class Readers:
         patience_s: float = PATIENCE_S,
         memory_bytes: int = MEMORY_BYTES,
     ) -> None:
-        self._readers = [_Reader(wanted, memory_bytes) for _ in range(n_readers)]
-        self._patience_s = patience_s
+        self._readers = [_Reader(wanted, patience_s, memory_bytes) for _ in range(n_readers)]
 
     def __enter__(self) -> Self:
         return self
@@ -165,7 +150,7 @@ class Readers:
                 if following is None:
                     exhausted = True
                     break
-                idle.popleft().give(*following, self._patience_s)
+                idle.popleft().give(*following)
                 begun += 1
             for reader, outcome in _finished([r for r in self._readers if r.task is not None]):
                 assert reader.task is not None  # noqa: S101
@@ -217,16 +202,17 @@ def _finished(busy: list[_Reader]) -> Iterator[tuple[_Reader, Outcome]]:
 
 def _serve(connection: Connection, wanted: Wanted, memory_bytes: int) -> None:
     """Read what is asked for until nobody asks."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the parent, which ends its readers
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if _has_proc() else 0
     if used:
         resource.setrlimit(resource.RLIMIT_AS, (used + memory_bytes, used + memory_bytes))
-    try:
-        connection.send(None)
-        while True:
+    connection.send(_READY)
+    while True:
+        try:
             place = connection.recv()
-            connection.send(_outcome(place, wanted))
-    except (EOFError, OSError):
-        return
+        except (EOFError, OSError):
+            return
+        connection.send(_outcome(place, wanted))
 
 
 def _has_proc() -> bool:
@@ -236,7 +222,7 @@ def _has_proc() -> bool:
 def _outcome(place: Place, wanted: Wanted) -> Outcome:
     digest = ""
     try:
-        tree = _opened(place.tree)
+        tree = opened(place.tree)
         digest = _digest(tree, place.name)
         recording = read_from(tree, place.name, wanted.hints)
         chosen = selected_leads(recording, wanted.spec.leads, wanted.lead)
@@ -244,20 +230,14 @@ def _outcome(place: Place, wanted: Wanted) -> Outcome:
         trace, trace_s = _trace(chosen)
         whole = _beginning(recording, wanted.whole_bytes) if wanted.whole_bytes else None
         return Fitted(place, recording.id, signal, recording.seconds, assessed(chosen), digest, trace, trace_s, whole)
-    except EcgQuorumError as error:
-        return Unread(place, str(error), digest)
-    except MemoryError:
-        return Unread(
-            place, f"{place}: expected to read it within the memory that a reader has, found that it needs more"
-        )
     except Exception as error:  # a file must not stop the batch, whatever a parser makes of it
-        return Unread(place, f"{place}: expected to read it, found: {one_line(error)}", digest)
-
-
-@lru_cache(maxsize=4)
-def _opened(path: str) -> FileTree:
-    folder = Path(path)
-    return Folder(folder) if folder.is_dir() else open_tree(folder)
+        if isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError):
+            reason = f"{place}: expected to read it within the memory that a reader has, found that it needs more"
+        elif isinstance(error, EcgQuorumError):
+            reason = str(error)
+        else:
+            reason = f"{place}: expected to read it, found: {one_line(error)}"
+        return Unread(place, reason, digest)
 
 
 def _digest(tree: FileTree, name: str) -> str:
