@@ -33,7 +33,7 @@ def open_case(client, desk, examples, classify):
 
 def browsed(client, path):
     """A page, as a browser gets it that shares no cookies with the client."""
-    return httpx.get(f"{client.base_url}{path.removeprefix('/')}", timeout=60).text
+    return httpx.get(client.base_url.join(path), timeout=60).text
 
 
 def test_uploading_is_idempotent_by_content(client, desk, examples):

@@ -28,8 +28,9 @@ def test_the_api_answers_as_it_describes_itself(make_desk, examples, classify):
         operations = [found.ok() for found in schemathesis.openapi.from_dict(description).get_all_operations()]
         assert len(operations) >= 15
         for operation in operations:
-            for mode in GenerationMode:
-                conforms(operation, mode, address)
+            conforms(operation, GenerationMode.POSITIVE, address)
+            if any(operation.iter_parameters()) or operation.body:  # without any, there is nothing to get wrong
+                conforms(operation, GenerationMode.NEGATIVE, address)
 
 
 def conforms(operation, mode, address):

@@ -5,7 +5,7 @@ const viewer = document.getElementById("viewer");
 const path = `/api/recordings/${id}`;
 let state = document.getElementById("case").dataset.state;
 let holds = false;
-let holder = null;
+let holder = ""; // whose it is, null for nobody, empty while that is not known
 let busy = false;
 
 const review = () => document.getElementById("review");
@@ -37,6 +37,7 @@ async function claim() {
     }
   } catch (error) {
     holds = false;
+    holder = "";
     await redraw();
     if (error.status !== 409) say(error.message);
   }
