@@ -245,3 +245,18 @@ def test_many_uploads_at_once(make_desk, tmp_path):
         assert client.get("/api/recordings").json()["total"] == 150
         with desk.store.reading() as session:
             assert audit.verified(session) == audit.Verified(150, audit.head(session)[1])
+
+
+def test_the_way_of_a_recording_in_either_database(database, make_desk, examples, classify):
+    desk = make_desk(database=database)
+    with listening(desk) as address, httpx.Client(base_url=address, timeout=60) as client:
+        for path in sorted(examples.iterdir()):
+            put(client, path).raise_for_status()
+        classify(desk)
+        case_id = client.get("/api/recordings", params={"state": "open"}).json()["cases"][0]["id"]
+        judged(client, case_id, "A")
+        assert client.get("/api/measures").json()["deferral"]["total"] == 7
+        assert client.get("/api/export/labels.csv").text.count("\n") == 2
+        assert client.get("/").status_code == client.get("/measures").status_code == 200
+    with desk.store.reading() as session:
+        assert audit.verified(session).problem == ""
