@@ -43,6 +43,18 @@ class Killed:
                 assert time.monotonic() - started < 240
                 time.sleep(0.1)
 
+    def answers(self):
+        with sqlite3.connect(self.folder / "desk.sqlite") as connection:
+            (count,) = connection.execute("SELECT count(*) FROM results").fetchone()
+        connection.close()
+        return count
+
+    def wait_for_an_answer(self):
+        before, started = self.answers(), time.monotonic()
+        while self.answers() == before:
+            assert time.monotonic() - started < 240
+            time.sleep(0.05)
+
     def kill(self):
         os.killpg(self.process.pid, signal.SIGKILL)  # the worker and its readers as well
         self.process.wait()
@@ -77,7 +89,9 @@ def under_load(desk, folder, n_kills, seconds_between):
     desk.start()
     for thread in threads:
         thread.start()
-    for _ in range(n_kills):
+    for number in range(n_kills):
+        if number % 3 == 2:
+            desk.wait_for_an_answer()  # so that some are killed in the midst of classifying
         time.sleep(rng.uniform(*seconds_between))
         desk.kill()
         desk.start()
