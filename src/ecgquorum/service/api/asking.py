@@ -21,6 +21,12 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": Problem} for status in (401, 403, 413, 421, *statuses)}
 
 
+def described(media_type: str, *statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The answers of a route that gives a file."""
+    content = {media_type: {"schema": {"type": "string", "format": "binary"}}}
+    return {200: {"content": content}, **refusals(*statuses)}
+
+
 def _desk(request: Request) -> Desk:
     desk: Desk = request.app.state.desk
     return desk

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fastapi import APIRouter
-from fastapi.responses import FileResponse, PlainTextResponse, StreamingResponse
+from fastapi.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.background import BackgroundTask
 
-from ecgquorum.service.api.asking import ThisDesk, Who, refusals
+from ecgquorum.service.api.asking import ThisDesk, Who, described
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.exporting import audit_lines, cohort_zip, fhir_zip, labels_csv
 from ecgquorum.service.store import audit
@@ -16,7 +16,7 @@ from ecgquorum.service.store.tokens import Actor
 router = APIRouter(prefix="/api/export", tags=["exports"])
 
 
-@router.get("/labels.csv", response_class=PlainTextResponse, responses=refusals())
+@router.get("/labels.csv", response_class=Response, responses=described("text/csv"))
 def labels(desk: ThisDesk, who: Who) -> PlainTextResponse:
     """The final verdicts; beside the recordings' files, a folder that `ecgquorum cohort build` reads."""
     _noted(desk, who, "labels.csv")
@@ -24,7 +24,7 @@ def labels(desk: ThisDesk, who: Who) -> PlainTextResponse:
         return PlainTextResponse(labels_csv(session), media_type="text/csv", headers=_named("labels.csv"))
 
 
-@router.get("/cohort.zip", response_class=FileResponse, responses=refusals())
+@router.get("/cohort.zip", response_class=FileResponse, responses=described("application/zip"))
 def cohort(desk: ThisDesk, who: Who) -> FileResponse:
     """labels.csv and the recordings, in an archive that `ecgquorum cohort build` reads."""
     _noted(desk, who, "cohort.zip")
@@ -33,7 +33,7 @@ def cohort(desk: ThisDesk, who: Who) -> FileResponse:
     return _archive(path, "cohort.zip")
 
 
-@router.get("/fhir.zip", response_class=FileResponse, responses=refusals())
+@router.get("/fhir.zip", response_class=FileResponse, responses=described("application/zip"))
 def fhir(desk: ThisDesk, who: Who) -> FileResponse:
     """Answers and verdicts as FHIR R4: Device, Observation and DiagnosticReport as NDJSON."""
     _noted(desk, who, "fhir.zip")
@@ -42,7 +42,7 @@ def fhir(desk: ThisDesk, who: Who) -> FileResponse:
     return _archive(path, "fhir.zip")
 
 
-@router.get("/audit.jsonl", response_class=StreamingResponse, responses=refusals())
+@router.get("/audit.jsonl", response_class=StreamingResponse, responses=described("application/jsonl"))
 def audit_log(desk: ThisDesk, who: Who) -> StreamingResponse:
     """The audit log, an entry a line, each with the hash of the one before."""
     _noted(desk, who, "audit.jsonl")

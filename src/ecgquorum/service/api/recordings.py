@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import BaseModel
 
-from ecgquorum.service.api.asking import RecordingId, TheseChanges, ThisDesk, Who, refusals
+from ecgquorum.service.api.asking import RecordingId, TheseChanges, ThisDesk, Who, described, refusals
 from ecgquorum.service.changes import Changes
 from ecgquorum.service.refusals import Missing
 from ecgquorum.service.store import reviews, worklist
@@ -110,10 +110,7 @@ def trace(id: RecordingId, desk: ThisDesk, who: Who) -> TraceInfo:  # noqa: A002
 @router.get(
     "/recordings/{id}/samples",
     response_class=FileResponse,
-    responses={
-        200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
-        **refusals(404),
-    },
+    responses=described("application/octet-stream", 404),
 )
 def samples(id: RecordingId, desk: ThisDesk, who: Who) -> FileResponse:  # noqa: A002
     """Little-endian float32, (lead, time), in millivolts; a missing sample is NaN."""
@@ -125,7 +122,7 @@ def samples(id: RecordingId, desk: ThisDesk, who: Who) -> FileResponse:  # noqa:
     return FileResponse(path, media_type="application/octet-stream")
 
 
-@router.get("/events", response_class=StreamingResponse, responses=refusals())
+@router.get("/events", response_class=StreamingResponse, responses=described("text/event-stream"))
 async def events(request: Request, changes: TheseChanges) -> StreamingResponse:
     """Server-sent events: `changed`, with a number that grows, whenever anything has."""
     return StreamingResponse(_news(request, changes), media_type="text/event-stream")
