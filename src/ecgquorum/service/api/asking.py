@@ -18,7 +18,7 @@ class Problem(BaseModel):
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The refusals of a route, for its description; those of the gate are everywhere."""
-    return {status: {"model": Problem} for status in (401, 403, 413, 421, *statuses)}
+    return {status: {"model": Problem} for status in (400, 401, 403, 413, 421, *statuses)}
 
 
 def described(media_type: str, *statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -43,7 +43,7 @@ class TraceInfo(BaseModel):
 @router.put(
     "/recordings",
     status_code=201,
-    responses={200: {"model": UploadedRecording}, **refusals(400, 415, 507)},
+    responses={200: {"model": UploadedRecording}, **refusals(415, 507)},
     openapi_extra={
         "requestBody": {
             "required": True,
