@@ -24,6 +24,10 @@ _WRONG_SHARE, _SWAYED_SHARE = 0.1, 0.4
 _READERS = ("simulated reader 1", "simulated reader 2")
 _UPLOADER = "demo"
 _PATIENCE_S = 600.0
+_ODD_FILES = {
+    "demo-broken.edf": b"This was a recording once. " * 20,
+    "demo-half.hea": b"demo-half 1 500 5000\ndemo-half.dat 16 1000(0)/mV 16 0 0 0 0 II\n",
+}
 
 
 def fill(desk: Desk) -> None:
@@ -35,6 +39,8 @@ def fill(desk: Desk) -> None:
     for number in range(N_RECORDINGS):
         label = _labels(desk)[number % len(_labels(desk))]
         truth[_uploaded(desk, number, label)] = label
+    for name, content in _ODD_FILES.items():
+        asyncio.run(receive(desk, _UPLOADER, name, _chunks(content)))
     started = time.monotonic()
     while _waiting(desk) and time.monotonic() - started < _PATIENCE_S:
         time.sleep(1.0)
@@ -46,24 +52,26 @@ def _labels(desk: Desk) -> tuple[str, ...]:
 
 
 def _uploaded(desk: Desk, number: int, label: str) -> str:
-    """Simulate a recording, upload it as a user would, and give its id; every sixth in two files, some disturbed."""
+    """Simulate a recording, upload it as a user would, and give its id; some in two files, some disturbed."""
     leads = desk.ensemble.spec.leads
     noise = (1.0, 1.0, 1.0, 4.0)[number % 4]
     recording = simulate(
         label, seed=_SEED + number, seconds=_SECONDS, rate_hz=_RATE_HZ, leads=leads, noise=noise
     ).recording
+    if number % 12 == 5 and len(leads) > 1:
+        recording.signal[-1] = 0.0  # an electrode that fell off
     ending = ".hea" if number % 6 == 0 else ".npz"
     ids = set()
     with tempfile.TemporaryDirectory(prefix="ecgquorum-") as folder:
         write(recording, Path(folder) / f"demo-{number:02d}{ending}")
         for path in sorted(Path(folder).iterdir()):
-            done = asyncio.run(receive(desk, _UPLOADER, path.name, _chunks(path)))
+            done = asyncio.run(receive(desk, _UPLOADER, path.name, _chunks(path.read_bytes())))
             ids.add(done.row.id)
     return ids.pop()
 
 
-async def _chunks(path: Path) -> AsyncIterator[bytes]:
-    yield path.read_bytes()
+async def _chunks(content: bytes) -> AsyncIterator[bytes]:
+    yield content
 
 
 def _waiting(desk: Desk) -> int:
