@@ -18,7 +18,7 @@ demo: install  ## simulate recordings, train two ensembles on them, attack and m
 	$(BIN)/ecgquorum study demo --out $(OUT)
 
 test: install  ## the fast suite; tests of real recordings are skipped where those are absent
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 slow: install  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
