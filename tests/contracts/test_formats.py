@@ -249,6 +249,21 @@ def test_a_dicom_file_needs_no_ending(recording, tmp_path):
     assert found.patient == "p7"
 
 
+def test_dicom_files_are_found_by_whatever_they_are_called(recording, tmp_path, zipped):
+    folder = tmp_path / "some"
+    folder.mkdir()
+    path = write_dicom(recording, folder)
+    for name in ("1.2.840.10008.4", "1.2.840.10008.5"):
+        (folder / name).write_bytes(path.read_bytes())
+    path.unlink()
+    (folder / "notes.txt").write_text("no recording")
+    for place in (folder, zipped(folder)):
+        assert [found.id for found in read_all([place])] == ["1.2.840.10008.4", "1.2.840.10008.5"]
+    (folder / "made.dcm").write_bytes(b"\0" * 500)
+    with pytest.raises(RecordingError, match="found no DICM"):
+        read(folder / "made.dcm")
+
+
 def test_entities_are_refused(tmp_path):
     (tmp_path / "bomb.xml").write_text(
         '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><AnnotatedECG>&b;</AnnotatedECG>'
