@@ -220,6 +220,23 @@ def test_a_file_that_is_cut_short_is_refused_in_one_line(write_it, recording, tm
             assert path.suffix in (".csv", ".tsv") and found.n_samples <= recording.n_samples
 
 
+@pytest.mark.parametrize("write_it", [one for one in WRITERS if one not in (write_npy, write_plain_mat)])
+def test_a_files_own_lead_names_are_believed(write_it, recording, tmp_path):
+    backwards = Recording("made", recording.signal[::-1], RATE_HZ, STANDARD_LEADS[::-1])
+    path = write_it(backwards, tmp_path)
+    again = read(path, Hints(leads=STANDARD_LEADS))
+    assert again.leads == STANDARD_LEADS[::-1]
+    np.testing.assert_allclose(again.signal, backwards.signal, atol=2e-4)
+
+
+def test_names_that_name_no_lead_give_way_to_those_that_are_given(tmp_path):
+    (tmp_path / "t.csv").write_text("time (s),ch1 (mV),V1 (mV),ECG (mV)\n0,1,2,3\n0.004,4,5,6\n")
+    assert read(tmp_path / "t.csv").leads == ("ch1", "V1", "ECG")
+    assert read(tmp_path / "t.csv", Hints(leads=("I", "II", "III"))).leads == ("I", "V1", "III")
+    with pytest.raises(RecordingError, match="expected 2 leads as given with --leads, found 3"):
+        read(tmp_path / "t.csv", Hints(leads=("I", "II")))
+
+
 @pytest.mark.parametrize("write_it", [write_npy, write_plain_mat])
 def test_samples_alone_need_a_rate_and_a_unit(write_it, recording, tmp_path):
     path = write_it(recording, tmp_path)

@@ -44,7 +44,7 @@ def read_dicom(tree: FileTree, name: str, hints: Hints) -> Recording:
                 )
             signal = np.stack([_millivolts(where, row, definition, hints) for row, definition in voltages])
             unit = common_unit(_unit(definition) or hints.units for _, definition in voltages)
-            leads = hints.leads or tuple(_lead(definition) for _, definition in voltages)
+            leads = hints.leads_of(where, [_lead(definition) for _, definition in voltages])
             rate_hz, patient = float(group.SamplingFrequency), str(data.get("PatientID") or "") or None
     except RecordingError:
         raise

@@ -46,12 +46,11 @@ def read_xml(tree: FileTree, name: str, hints: Hints) -> Recording:
     signal = np.full((len(traces.leads), longest), np.nan)
     for row, values in zip(signal, traces.millivolts, strict=True):
         row[: len(values)] = values
-    leads = hints.leads or tuple(traces.leads)
     return Recording(
         PurePosixPath(name).stem,
         as_samples(signal),
         traces.rate_hz,
-        leads,
+        hints.leads_of(where, traces.leads),
         patient=traces.patient,
         source=where,
         unit=common_unit(traces.units),
