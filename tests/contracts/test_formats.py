@@ -101,10 +101,10 @@ def write_dicom(recording, path, syntax=ExplicitVRLittleEndian):
     return path / "made.dcm"
 
 
-def write_aecg(recording, path):
+def sequence_set(recording):
     sequences = [
         '<component><sequence><code code="TIME_ABSOLUTE"/><value xsi:type="GLIST_TS"><head value="20200101"/>'
-        '<increment value="4" unit="ms"/></value></sequence></component>'
+        f'<increment value="{1000 / recording.rate_hz:g}" unit="ms"/></value></sequence></component>'
     ]
     for number, (lead, row) in enumerate(zip(recording.leads, microvolts(recording), strict=True)):
         unit, scale = ("uV", 2) if number % 2 else ("mV", 0.002)
@@ -114,10 +114,16 @@ def write_aecg(recording, path):
             f'<origin value="100" unit="uV"/><scale value="{scale}" unit="{unit}"/><digits>{digits}</digits>'
             "</value></sequence></component>"
         )
+    return f"<component><sequenceSet>{''.join(sequences)}</sequenceSet></component>"
+
+
+def write_aecg(recording, path, *others):
+    """One series a recording."""
+    series = "".join(f"<component><series>{sequence_set(one)}</series></component>" for one in (recording, *others))
     (path / "made.xml").write_text(
         '<?xml version="1.0"?><AnnotatedECG xmlns="urn:hl7-org:v3" '
-        'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><component><series><component><sequenceSet>'
-        f"{''.join(sequences)}</sequenceSet></component></series></component></AnnotatedECG>"
+        'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">'
+        f"{series}</AnnotatedECG>"
     )
     return path / "made.xml"
 
@@ -279,6 +285,24 @@ def test_dicom_files_are_found_by_whatever_they_are_called(recording, tmp_path, 
     (folder / "made.dcm").write_bytes(b"\0" * 500)
     with pytest.raises(RecordingError, match="found no DICM"):
         read(folder / "made.dcm")
+
+
+def test_series_of_an_aecg_are_not_mixed(recording, tmp_path):
+    slow = Recording("slow", recording.signal[6:8, ::2], RATE_HZ / 2, ("V1", "V2"))
+    limbs = Recording("limbs", recording.signal[:2], RATE_HZ, ("I", "II"))
+    for series in ((slow, limbs), (limbs, slow)):
+        found = read(write_aecg(series[0], tmp_path, *series[1:]))
+        assert (found.leads, found.rate_hz) == (("I", "II"), pytest.approx(RATE_HZ))
+        np.testing.assert_allclose(found.signal, limbs.signal, atol=2e-4)
+
+
+def test_sets_of_an_aecg_that_follow_one_another_are_not_mixed(recording, tmp_path):
+    first, second = (
+        Recording("part", recording.signal[rows], RATE_HZ, STANDARD_LEADS[rows]) for rows in (slice(3), slice(3, 6))
+    )
+    path = write_aecg(first, tmp_path, second)
+    path.write_text(path.read_text().replace("</series></component><component><series>", ""))
+    assert read(path).leads == ("I", "II", "III")
 
 
 def test_entities_are_refused(tmp_path):
