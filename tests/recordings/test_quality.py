@@ -1,5 +1,9 @@
 """The input guard: sound recordings pass, each defect is named, and nothing makes it stumble."""
 
+import multiprocessing
+import resource
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from ecgquorum import Recording, simulate
 from ecgquorum.recordings import STANDARD_LEADS
-from ecgquorum.recordings.quality import Severity, assessed
+from ecgquorum.recordings.quality import Severity, _longest_run, assessed
 
 RATE_HZ = 300.0
 
@@ -120,3 +124,35 @@ def test_nothing_makes_it_stumble(signal, rate_hz):
     quality = assess(signal, ("I", "II", "V6")[: len(signal)], rate_hz)
     assert quality.severity in Severity
     assert all("\n" not in reason for reason in quality.reasons)
+
+
+def assess_a_day(connection):
+    """20 million samples of a sound lead, a flat line across what is looked at piece by piece, in 16 bytes a sample."""
+    beats = simulate("N", seed=3, leads=("ECG",), rate_hz=250.0, seconds=100).recording.signal
+    signal = np.tile(beats, 800)
+    signal[:, (1 << 18) - 2000 : (1 << 18) + 2000] = 0.3
+    signal[:, 100] = np.nan
+    recording = Recording("day", signal, 250.0, ("ECG",))
+    assess(beats)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 16 * signal.size,) * 2)
+    connection.send(assessed(recording).reasons)
+
+
+def test_a_day_is_assessed_within_16_bytes_a_sample():
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=assess_a_day, args=(theirs,))
+    process.start()
+    theirs.close()
+    assert ours.recv() == ("flat line on ECG: for 16.0 s",)
+    process.join()
+
+
+@pytest.mark.parametrize("n_pieces", [1, 3, 7, 50])
+def test_runs_go_on_from_piece_to_piece(n_pieces):
+    rng = np.random.default_rng(n_pieces)
+    for share in (0.0, 0.3, 0.9, 1.0):
+        flags = rng.random(50) < share
+        words = "".join("x" if flag else " " for flag in flags).split()
+        assert _longest_run(np.array_split(flags, n_pieces)) == max(map(len, words), default=0)
