@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from ecgquorum import Recording, simulate
-from ecgquorum.recordings import STANDARD_LEADS
+from ecgquorum.recordings import STANDARD_LEADS, InputSpec
 from ecgquorum.recordings.quality import Severity, _longest_run, assessed
 
 RATE_HZ = 300.0
@@ -108,6 +108,18 @@ def test_one_lead_of_twelve_that_is_off_makes_it_doubtful_and_all_unreadable():
     assert assessed(Recording("r", signal * 0, 500.0, STANDARD_LEADS)).severity is Severity.UNREADABLE
 
 
+def test_a_lead_that_is_mostly_missing_leaves_a_doubtful_recording_that_fits():
+    signal = np.array(simulate("Normal", seed=1, seconds=10).recording.signal)
+    signal[7, signal.shape[1] // 5 :] = np.nan
+    recording = Recording("r", signal, 500.0, STANDARD_LEADS)
+    assert not InputSpec(STANDARD_LEADS, 500.0, "microvolt", 10.0).fit(recording)[7].any()
+    quality = assessed(recording)
+    assert (quality.severity, quality.reasons) == (
+        Severity.DOUBTFUL,
+        ("missing samples on V2: 80% of them; it is taken as zero",),
+    )
+
+
 def test_swapped_arms_are_suspected():
     signal = np.array(simulate("Normal", seed=1, seconds=10).recording.signal)
     one, two, three, right, left, foot = signal[:6]
@@ -139,6 +151,7 @@ def assess_a_day(connection):
     connection.send(assessed(recording).reasons)
 
 
+@pytest.mark.slow
 def test_a_day_is_assessed_within_16_bytes_a_sample():
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()

@@ -7,7 +7,6 @@ are about what no heart and no sound electrode does, not about what a cardiologi
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ _FLAT_MV = 1e-5
 _FLAT_SHARE = 1e-4  # of the lead's range, from one sample to the next
 _FLAT_S, _STUCK_S = 2.0, 0.03
 _SHORT_S, _TOO_SHORT_S = 5.0, 2.0
-_MISSING, _MOSTLY_MISSING = 0.02, 0.5
+_GAPS, _MISSING, _MOSTLY_MISSING = "missing samples", 0.02, 0.5
 _SATURATED = 0.01
 _MAINS_HZ, _MAINS_WIDTH_HZ, _MAINS_SHARE = (50.0, 60.0), 1.0, 0.5
 _OPPOSED = -0.5
@@ -89,8 +88,10 @@ def assessed(recording: Recording) -> Quality:
 
 
 def _no_worse_than_doubtful(finding: Finding) -> Finding:
-    severity = min(finding.severity, Severity.DOUBTFUL)
-    return Finding(finding.name, severity, finding.detail, finding.lead)
+    """With a word on how `InputSpec.fit` reads a lead that is mostly missing where others are not."""
+    silent = finding.name == _GAPS and finding.severity is Severity.UNREADABLE
+    detail = f"{finding.detail}; it is taken as zero" if silent else finding.detail
+    return Finding(finding.name, min(finding.severity, Severity.DOUBTFUL), detail, finding.lead)
 
 
 def _of_length(recording: Recording) -> Iterator[Finding]:
@@ -111,7 +112,7 @@ def _of_lead(name: str, row: Samples, rate_hz: float) -> Iterator[Finding]:
     missing = 1 - known.mean()
     if missing > _MISSING:
         severity = Severity.UNREADABLE if missing > _MOSTLY_MISSING else Severity.DOUBTFUL
-        yield Finding("missing samples", severity, f"{missing:.0%} of them", name)
+        yield Finding(_GAPS, severity, f"{missing:.0%} of them", name)
     values = row[known] if missing else row
     reach = _reach(values)
     if reach <= _FLAT_MV:
@@ -189,13 +190,12 @@ def _reach(values: Samples) -> float:
 
 
 def _pieces(values: NDArray[Any], overlap: int = 0) -> Iterator[NDArray[Any]]:
-    """Stretches of about equal length that follow one another, so that a day is not looked at all at once.
+    """Stretches that follow one another, so that a day is not looked at all at once.
 
     overlap: how many of the next stretch's samples each has at its end
     """
-    edges = np.linspace(0, len(values), -(-len(values) // _PIECE) + 1).round().astype(int)
-    for start, end in pairwise(edges):
-        yield values[start : end + overlap]
+    for start in range(0, len(values), _PIECE):
+        yield values[start : start + _PIECE + overlap]
 
 
 def _longest_run(pieces: Iterable[NDArray[np.bool_]]) -> int:
