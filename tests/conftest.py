@@ -4,6 +4,9 @@ import os
 import zipfile
 from pathlib import Path
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # before PyTorch is loaded: as many processes as cores, one thread each
+    os.environ["OMP_NUM_THREADS"] = "1"
+
 import numpy as np
 import pytest
 import wfdb

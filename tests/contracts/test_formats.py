@@ -1,23 +1,33 @@
 """What every reader must obey: the same recording comes back from every format, and damage is one clear line."""
 
-import base64
 import io
 
 import numpy as np
 import pydicom
 import pytest
 from pydicom.data import get_testdata_file
-from pydicom.dataset import Dataset, FileMetaDataset
-from pydicom.uid import ExplicitVRBigEndian, ExplicitVRLittleEndian, TwelveLeadECGWaveformStorage
-from scipy.io import savemat
+from sierraecg import read_file
 
 from ecgquorum import Recording, Unreadable, read, read_all, simulate
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings import Hints, write
-from ecgquorum.recordings.leads import STANDARD_LEADS
+from ecgquorum.recordings import STANDARD_LEADS, Hints, reading, xml_files
 from ecgquorum.recordings.units import millivolts_in
 
-RATE_HZ = 250.0
+from .formats import (
+    HINTS,
+    MIXED,
+    RATE_HZ,
+    WRITERS,
+    hints_for,
+    packed,
+    with_chunks,
+    write_aecg,
+    write_dicom,
+    write_npy,
+    write_plain_mat,
+    write_sierra,
+    write_xli,
+)
 
 
 @pytest.fixture(scope="module")
@@ -27,162 +37,15 @@ def recording():
     return Recording("made", np.round(made.signal, 3), RATE_HZ, STANDARD_LEADS)
 
 
-def microvolts(recording):
-    return np.rint(recording.signal * 1000).astype(np.int16)
-
-
-def write_hea(recording, path):
-    return write(recording, path / "made.hea")
-
-
-def write_edf(recording, path):
-    return write(recording, path / "made.edf")
-
-
-def write_csv(recording, path):
-    return write(recording, path / "made.csv")
-
-
-def write_npz(recording, path):
-    return write(recording, path / "made.npz")
-
-
-def write_tsv(recording, path):
-    lines = ["time (ms)\t" + "\t".join(f"{lead} [uV]" for lead in recording.leads)]
-    for i, row in enumerate(microvolts(recording).T):
-        lines.append("\t".join(map(str, [i * 4, *row])))
-    (path / "made.tsv").write_text("\n".join(lines))
-    return path / "made.tsv"
-
-
-def write_npy(recording, path):
-    np.save(path / "made.npy", recording.signal)
-    return path / "made.npy"
-
-
-def write_plain_mat(recording, path):
-    savemat(path / "made.mat", {"val": recording.signal})
-    return path / "made.mat"
-
-
-def write_dicom(recording, path, syntax=ExplicitVRLittleEndian):
-    data = Dataset()
-    data.file_meta = FileMetaDataset()
-    data.file_meta.TransferSyntaxUID = syntax
-    data.file_meta.MediaStorageSOPClassUID = data.SOPClassUID = TwelveLeadECGWaveformStorage
-    data.file_meta.MediaStorageSOPInstanceUID = data.SOPInstanceUID = "1.2.3"
-    data.PatientID = "p7"
-    median, rhythm = Dataset(), Dataset()
-    for group, signal in ((median, microvolts(recording)[:, :100]), (rhythm, microvolts(recording))):
-        group.WaveformOriginality = "DERIVED" if group is median else "ORIGINAL"
-        group.NumberOfWaveformChannels, group.NumberOfWaveformSamples = signal.shape
-        group.SamplingFrequency = RATE_HZ
-        group.WaveformBitsAllocated, group.WaveformSampleInterpretation = 16, "SS"
-        channels = []
-        for number, lead in enumerate(recording.leads):
-            channel, source, unit = Dataset(), Dataset(), Dataset()
-            source.CodeValue, source.CodingSchemeDesignator = f"x{number}", "99"
-            source.CodeMeaning = f"Lead {lead} (Einthoven)"
-            unit.CodeValue, unit.CodingSchemeDesignator, unit.CodeMeaning = "mV", "UCUM", "millivolt"
-            if number % 2:
-                unit.CodeValue, unit.CodeMeaning = "uV", "microvolt"
-            channel.ChannelSourceSequence = [source]
-            channel.ChannelSensitivityUnitsSequence = [unit]
-            # half of the channels in millivolts, by a sensitivity and a correction factor, with a baseline
-            channel.ChannelSensitivity = 2.0 if number % 2 else 0.002
-            channel.ChannelSensitivityCorrectionFactor = 0.5
-            channel.ChannelBaseline = 100.0 if number % 2 else 0.1
-            channel.WaveformBitsStored = 16
-            channels.append(channel)
-        group.ChannelDefinitionSequence = channels
-        order = "<" if syntax == ExplicitVRLittleEndian else ">"
-        group.WaveformData = (signal.T - 100).astype(f"{order}i2").tobytes()
-    data.WaveformSequence = [median, rhythm]
-    data.save_as(path / "made.dcm", enforce_file_format=True)
-    return path / "made.dcm"
-
-
-def write_aecg(recording, path):
-    sequences = [
-        '<component><sequence><code code="TIME_ABSOLUTE"/><value xsi:type="GLIST_TS"><head value="20200101"/>'
-        '<increment value="4" unit="ms"/></value></sequence></component>'
-    ]
-    for number, (lead, row) in enumerate(zip(recording.leads, microvolts(recording), strict=True)):
-        unit, scale = ("uV", 2) if number % 2 else ("mV", 0.002)
-        digits = " ".join(f"{value / 2 - 50:g}" for value in row)
-        sequences.append(
-            f'<component><sequence><code code="MDC_ECG_LEAD_{lead}"/><value xsi:type="SLIST_PQ">'
-            f'<origin value="100" unit="uV"/><scale value="{scale}" unit="{unit}"/><digits>{digits}</digits>'
-            "</value></sequence></component>"
-        )
-    (path / "made.xml").write_text(
-        '<?xml version="1.0"?><AnnotatedECG xmlns="urn:hl7-org:v3" '
-        'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><component><series><component><sequenceSet>'
-        f"{''.join(sequences)}</sequenceSet></component></series></component></AnnotatedECG>"
-    )
-    return path / "made.xml"
-
-
-def encoded(samples):
-    return base64.encodebytes(np.asarray(samples).astype("<i2").tobytes()).decode()
-
-
-def write_muse(recording, path):
-    leads = "".join(
-        f"<LeadData><LeadSampleSize>2</LeadSampleSize><LeadAmplitudeUnitsPerBit>1.0</LeadAmplitudeUnitsPerBit>"
-        f"<LeadAmplitudeUnits>MICROVOLTS</LeadAmplitudeUnits><LeadID>{lead.upper()}</LeadID>"
-        f"<WaveFormData>{encoded(row)}</WaveFormData></LeadData>"
-        for lead, row in zip(recording.leads, microvolts(recording), strict=True)
-    )
-    (path / "made.xml").write_text(
-        '<?xml version="1.0" encoding="ISO-8859-1"?><!DOCTYPE RestingECG SYSTEM "restecg.dtd"><RestingECG>'
-        "<PatientDemographics><PatientID>p7</PatientID></PatientDemographics>"
-        "<Waveform><WaveformType>Median</WaveformType><SampleBase>500</SampleBase></Waveform>"
-        "<Waveform><WaveformType>Rhythm</WaveformType><SampleBase>250</SampleBase><SampleExponent>0</SampleExponent>"
-        f"{leads}</Waveform></RestingECG>"
-    )
-    return path / "made.xml"
-
-
-def write_sierra(recording, path):
-    labels = " ".join(recording.leads)
-    (path / "made.xml").write_text(
-        '<?xml version="1.0"?><restingecgdata xmlns="http://www3.medical.philips.com">'
-        "<documentinfo><documenttype>SierraECG</documenttype><documentversion>1.04</documentversion></documentinfo>"
-        "<dataacquisition><signalcharacteristics><samplingrate>250</samplingrate><resolution>1</resolution>"
-        '</signalcharacteristics></dataacquisition><waveforms><parsedwaveforms durationperchannel="4000" '
-        f'dataencoding="Base64" compressmethod="Uncompressed" numberofleads="12" leadlabels="{labels}">'
-        f"{encoded(microvolts(recording))}</parsedwaveforms></waveforms></restingecgdata>"
-    )
-    return path / "made.xml"
-
-
-def write_big_endian_dicom(recording, path):
-    return write_dicom(recording, path, ExplicitVRBigEndian)
-
-
-WRITERS = [
-    write_hea,
-    write_edf,
-    write_csv,
-    write_tsv,
-    write_npz,
-    write_npy,
-    write_plain_mat,
-    write_dicom,
-    write_big_endian_dicom,
-    write_aecg,
-    write_muse,
-    write_sierra,
-]
-MIXED = (write_dicom, write_big_endian_dicom, write_aecg)
-"""Those whose leads are stated in several units."""
-
-HINTS = Hints(rate_hz=RATE_HZ, leads=STANDARD_LEADS, units="mV")
-
-
-def hints_for(path):
-    return HINTS if path.suffix in (".npy", ".mat") else Hints()
+def test_every_reader_is_among_them(recording, tmp_path):
+    paths = []
+    for number, write_it in enumerate(WRITERS):
+        (tmp_path / str(number)).mkdir()
+        paths.append(write_it(recording, tmp_path / str(number)))
+    assert {path.suffix for path in paths} == {".hea", ".mat", *reading.READERS}
+    documents = [path.read_text() for path in paths if path.suffix == ".xml"]
+    for kind in xml_files.KINDS:
+        assert any(f"<{kind}" in document for document in documents), kind
 
 
 @pytest.mark.parametrize("write_it", WRITERS)
@@ -226,6 +89,23 @@ def test_a_file_that_is_cut_short_is_refused_in_one_line(write_it, recording, tm
             assert path.suffix in (".csv", ".tsv") and found.n_samples <= recording.n_samples
 
 
+@pytest.mark.parametrize("write_it", [one for one in WRITERS if one not in (write_npy, write_plain_mat)])
+def test_a_files_own_lead_names_are_believed(write_it, recording, tmp_path):
+    backwards = Recording("made", recording.signal[::-1], RATE_HZ, STANDARD_LEADS[::-1])
+    path = write_it(backwards, tmp_path)
+    again = read(path, Hints(leads=STANDARD_LEADS))
+    assert again.leads == STANDARD_LEADS[::-1]
+    np.testing.assert_allclose(again.signal, backwards.signal, atol=2e-4)
+
+
+def test_names_that_name_no_lead_give_way_to_those_that_are_given(tmp_path):
+    (tmp_path / "t.csv").write_text("time (s),ch1 (mV),V1 (mV),ECG (mV)\n0,1,2,3\n0.004,4,5,6\n")
+    assert read(tmp_path / "t.csv").leads == ("ch1", "V1", "ECG")
+    assert read(tmp_path / "t.csv", Hints(leads=("I", "II", "III"))).leads == ("I", "V1", "III")
+    with pytest.raises(RecordingError, match="expected 2 leads as given with --leads, found 3"):
+        read(tmp_path / "t.csv", Hints(leads=("I", "II")))
+
+
 @pytest.mark.parametrize("write_it", [write_npy, write_plain_mat])
 def test_samples_alone_need_a_rate_and_a_unit(write_it, recording, tmp_path):
     path = write_it(recording, tmp_path)
@@ -253,6 +133,80 @@ def test_a_dicom_file_needs_no_ending(recording, tmp_path):
     (found,) = read_all([tmp_path])
     np.testing.assert_allclose(found.signal, recording.signal, atol=2e-4)
     assert found.patient == "p7"
+
+
+def test_dicom_files_are_found_by_whatever_they_are_called(recording, tmp_path, zipped):
+    folder = tmp_path / "some"
+    folder.mkdir()
+    path = write_dicom(recording, folder)
+    for name in ("1.2.840.10008.4", "1.2.840.10008.5"):
+        (folder / name).write_bytes(path.read_bytes())
+    path.unlink()
+    (folder / "notes.txt").write_text("no recording")
+    for place in (folder, zipped(folder)):
+        assert [found.id for found in read_all([place])] == ["1.2.840.10008.4", "1.2.840.10008.5"]
+    (folder / "made.dcm").write_bytes(b"\0" * 500)
+    with pytest.raises(RecordingError, match="found no DICM"):
+        read(folder / "made.dcm")
+
+
+def test_series_of_an_aecg_are_not_mixed(recording, tmp_path):
+    slow = Recording("slow", recording.signal[6:8, ::2], RATE_HZ / 2, ("V1", "V2"))
+    limbs = Recording("limbs", recording.signal[:2], RATE_HZ, ("I", "II"))
+    for series in ((slow, limbs), (limbs, slow)):
+        found = read(write_aecg(series[0], tmp_path, *series[1:]))
+        assert (found.leads, found.rate_hz) == (("I", "II"), pytest.approx(RATE_HZ))
+        np.testing.assert_allclose(found.signal, limbs.signal, atol=2e-4)
+
+
+def test_sets_of_an_aecg_that_follow_one_another_are_not_mixed(recording, tmp_path):
+    first, second = (
+        Recording("part", recording.signal[rows], RATE_HZ, STANDARD_LEADS[rows]) for rows in (slice(3), slice(3, 6))
+    )
+    path = write_aecg(first, tmp_path, second)
+    path.write_text(path.read_text().replace("</series></component><component><series>", ""))
+    assert read(path).leads == ("I", "II", "III")
+
+
+def test_the_longest_original_group_of_a_dicom_file_is_read(recording, tmp_path):
+    path = write_dicom(recording, tmp_path)
+    data = pydicom.dcmread(path)
+    short, whole = data.WaveformSequence
+    short.WaveformOriginality = "ORIGINAL"
+    for groups in ([short, whole], [whole, short]):
+        data.WaveformSequence = groups
+        data.save_as(path)
+        np.testing.assert_allclose(read(path).signal, recording.signal, atol=2e-4)
+
+
+def test_compressed_limb_leads_are_restored_by_their_names(recording, tmp_path):
+    """Of 16 leads as of 12, in whichever order; leads that no rule derives come as they are."""
+    more = ("V3R", "V4R", "V7", "V8")
+    signal = np.concatenate([recording.signal[::-1], recording.signal[6:10]])
+    for leads in ((*STANDARD_LEADS[::-1], *more), ("V6", "V5", "V4"), ("V6", "V5", "V4", "V3", "V2", "V1")):
+        made = Recording("made", signal[: len(leads)], RATE_HZ, leads)
+        found = read(write_xli(made, tmp_path))
+        assert found.leads == leads
+        np.testing.assert_allclose(found.signal, made.signal, atol=2e-4)
+    made = Recording("made", recording.signal[2:4], RATE_HZ, ("III", "aVR"))
+    with pytest.raises(RecordingError, match="made.xml.*cannot be restored without I and II"):
+        read(write_xli(made, tmp_path))
+
+
+def test_compressed_samples_are_unpacked_as_the_sierraecg_package_does(recording, tmp_path):
+    write_xli(recording, tmp_path)
+    for found, lead in zip(
+        read(tmp_path / "made.xml").signal, read_file(str(tmp_path / "made.xml")).leads, strict=True
+    ):
+        np.testing.assert_allclose(found, lead.samples / 1000, atol=1e-6)
+
+
+def test_a_compressed_lead_that_swells_is_refused(recording, tmp_path):
+    """4 KB of codes, each for a string that is longer by one byte than the one before."""
+    bomb = packed([0, *range(256, 1023), *[1022] * 2500])
+    path = with_chunks(write_sierra(recording, tmp_path), bomb * 12)
+    with pytest.raises(RecordingError, match="made.xml.*found that its compressed leads unpack to more than"):
+        read(path)
 
 
 def test_entities_are_refused(tmp_path):

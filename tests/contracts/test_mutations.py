@@ -10,9 +10,10 @@ import pytest
 
 from ecgquorum import Recording, read, simulate
 from ecgquorum.errors import EcgQuorumError
+from ecgquorum.recordings import STANDARD_LEADS
 from ecgquorum.recordings.quality import assessed
 
-from .test_formats import STANDARD_LEADS, WRITERS, hints_for
+from .formats import WRITERS, hints_for
 
 
 def mutated(content: bytes, rng: np.random.Generator) -> bytes:

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from ecgquorum import Recording, classify_files, simulate
+from ecgquorum import Recording, classify_files, load_ensemble, simulate
 from ecgquorum.errors import FittingError
-from ecgquorum.recordings import Unreadable
+from ecgquorum.recordings import STANDARD_LEADS, Unreadable, write
 
 
 @pytest.fixture
@@ -53,6 +53,14 @@ def test_no_recordings_give_an_empty_prediction(tiny_ensemble):
     assert len(nothing) == 0
     assert nothing.rows() == []
     assert nothing.probs.shape == (0, 4)
+
+
+def test_a_lead_that_is_taken_as_zero_is_told(tmp_path):
+    signal = np.array(simulate("Normal", seed=0, seconds=5).recording.signal)
+    signal[7, : signal.shape[1] * 3 // 4] = np.nan
+    path = write(Recording("r", signal, 300.0, STANDARD_LEADS), tmp_path / "r.npz")
+    (answer,) = classify_files(load_ensemble("cpsc2018-compact"), [path])
+    assert answer["notice"] == "mostly missing, so taken as zero: V2"
 
 
 def test_files_are_classified_one_by_one_and_bad_ones_named(tiny_ensemble, write_record, tmp_path):

@@ -100,3 +100,19 @@ def test_limb_leads_are_derived_from_any_two(there):
     np.testing.assert_allclose(found.signal, expected, atol=1e-5)
     with pytest.raises(FittingError, match="expected lead V2, V3, V4, V5, V6, found only"):
         selected_leads(recording(signal, leads=there), (*limbs, "V2", "V3", "V4", "V5", "V6"))
+
+
+def test_a_lead_that_is_mostly_missing_is_derived_or_silent():
+    signal = np.random.default_rng(0).normal(size=(4, 50)).astype(np.float32)
+    signal[2] = signal[1] - signal[0]
+    spec = InputSpec(("I", "II", "III", "V1"), 300.0, "microvolt", 60.0)
+    for lost in range(4):
+        damaged = signal.copy()
+        damaged[lost, :30] = np.nan
+        expected = signal.copy()
+        if lost == 3:
+            expected[3] = 0
+        np.testing.assert_allclose(spec.fit(recording(damaged, leads=spec.leads)), expected * 1000, atol=1e-2)
+    damaged = np.full_like(signal, np.nan)
+    with pytest.raises(FittingError, match="lead I, found 100% of them missing"):
+        spec.fit(recording(damaged, leads=spec.leads))

@@ -1,5 +1,9 @@
 """The input guard: sound recordings pass, each defect is named, and nothing makes it stumble."""
 
+import multiprocessing
+import resource
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from ecgquorum import Recording, simulate
-from ecgquorum.recordings import STANDARD_LEADS
-from ecgquorum.recordings.quality import Severity, assessed
+from ecgquorum.recordings import STANDARD_LEADS, InputSpec
+from ecgquorum.recordings.quality import Severity, _longest_run, assessed
 
 RATE_HZ = 300.0
 
@@ -104,6 +108,18 @@ def test_one_lead_of_twelve_that_is_off_makes_it_doubtful_and_all_unreadable():
     assert assessed(Recording("r", signal * 0, 500.0, STANDARD_LEADS)).severity is Severity.UNREADABLE
 
 
+def test_a_lead_that_is_mostly_missing_leaves_a_doubtful_recording_that_fits():
+    signal = np.array(simulate("Normal", seed=1, seconds=10).recording.signal)
+    signal[7, signal.shape[1] // 5 :] = np.nan
+    recording = Recording("r", signal, 500.0, STANDARD_LEADS)
+    assert not InputSpec(STANDARD_LEADS, 500.0, "microvolt", 10.0).fit(recording)[7].any()
+    quality = assessed(recording)
+    assert (quality.severity, quality.reasons) == (
+        Severity.DOUBTFUL,
+        ("missing samples on V2: 80% of them; it is taken as zero",),
+    )
+
+
 def test_swapped_arms_are_suspected():
     signal = np.array(simulate("Normal", seed=1, seconds=10).recording.signal)
     one, two, three, right, left, foot = signal[:6]
@@ -120,3 +136,36 @@ def test_nothing_makes_it_stumble(signal, rate_hz):
     quality = assess(signal, ("I", "II", "V6")[: len(signal)], rate_hz)
     assert quality.severity in Severity
     assert all("\n" not in reason for reason in quality.reasons)
+
+
+def assess_a_day(connection):
+    """20 million samples of a sound lead, a flat line across what is looked at piece by piece, in 16 bytes a sample."""
+    beats = simulate("N", seed=3, leads=("ECG",), rate_hz=250.0, seconds=100).recording.signal
+    signal = np.tile(beats, 800)
+    signal[:, (1 << 18) - 2000 : (1 << 18) + 2000] = 0.3
+    signal[:, 100] = np.nan
+    recording = Recording("day", signal, 250.0, ("ECG",))
+    assess(beats)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 16 * signal.size,) * 2)
+    connection.send(assessed(recording).reasons)
+
+
+@pytest.mark.slow
+def test_a_day_is_assessed_within_16_bytes_a_sample():
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=assess_a_day, args=(theirs,))
+    process.start()
+    theirs.close()
+    assert ours.recv() == ("flat line on ECG: for 16.0 s",)
+    process.join()
+
+
+@pytest.mark.parametrize("n_pieces", [1, 3, 7, 50])
+def test_runs_go_on_from_piece_to_piece(n_pieces):
+    rng = np.random.default_rng(n_pieces)
+    for share in (0.0, 0.3, 0.9, 1.0):
+        flags = rng.random(50) < share
+        words = "".join("x" if flag else " " for flag in flags).split()
+        assert _longest_run(np.array_split(flags, n_pieces)) == max(map(len, words), default=0)

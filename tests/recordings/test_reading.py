@@ -1,4 +1,5 @@
 import io
+import os
 import tracemalloc
 import zipfile
 import zlib
@@ -11,6 +12,8 @@ from scipy.io import savemat
 
 from ecgquorum import Recording, Unreadable, read, read_all
 from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.filetree import Folder, ZipArchive
+from ecgquorum.recordings.reading import read_from
 
 
 def write_cpsc(path, data):
@@ -141,3 +144,37 @@ def test_a_folder_or_a_strange_file_is_no_recording(tmp_path):
     (tmp_path / "x.zip").write_bytes(b"not a zip")
     with pytest.raises(RecordingError, match="zip archive"):
         read(tmp_path / "x.zip" / "a")
+
+
+def test_a_damaged_file_of_no_format_does_not_lose_the_archive(tmp_path):
+    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
+        archive.writestr("README", "what this is")
+        archive.writestr("r.csv", "time (s),I (mV)\n0,1\n0.004,2\n0.008,1\n")
+    content = (tmp_path / "z.zip").read_bytes()
+    (tmp_path / "z.zip").write_bytes(content.replace(b"what this is", b"what this IS"))
+    assert [found.id for found in read_all([tmp_path / "z.zip"])] == ["r"]
+    with pytest.raises(RecordingError, match="README.*damaged"):
+        read_from(ZipArchive(tmp_path / "z.zip"), "README")
+
+
+def test_files_that_cannot_be_looked_at_are_passed_over(tmp_path, write_record):
+    """As those that go away while a folder is listed: here their paths are longer than any may be."""
+    write_record("good")
+    (tmp_path / "gone.hea").symlink_to(tmp_path / "nowhere")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=folder)
+        inner = os.open("d" * 250, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        os.close(os.open("f" * 250, os.O_CREAT | os.O_WRONLY, dir_fd=inner))
+        folder = inner
+    os.close(folder)
+    assert [found.id for found in read_all([tmp_path])] == ["good"]
+
+
+def test_a_signal_file_whose_name_is_too_long_is_none(tmp_path):
+    (tmp_path / "a.hea").write_text(f"a 1 300 900\n{'d' * 300}.dat 16 200(0)/mV 16 0 0 0 0 I\n")
+    for name in ("d" * 300, "b\0"):
+        assert Folder(tmp_path).size(name) is None
+    (found,) = read_all([tmp_path])
+    assert "expected its signal file ddd" in found.reason

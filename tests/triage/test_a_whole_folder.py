@@ -10,7 +10,7 @@ import pytest
 from ecgquorum import Recording, simulate
 from ecgquorum.recordings import STANDARD_LEADS, write
 
-from ..contracts.test_formats import RATE_HZ, WRITERS
+from ..contracts.formats import RATE_HZ, WRITERS
 
 N_BROKEN = 20
 BREAKABLE = (".edf", ".npz", ".npy", ".mat", ".dcm", ".xml")

@@ -54,18 +54,25 @@ def test_expected_cost_by_hand():
 @pytest.mark.parametrize("alpha", [0.05, 0.1, 0.3])
 @pytest.mark.parametrize("sharpness", [0.5, 2.0])
 def test_conformal_sets_cover(alpha, sharpness):
-    """Over many splits the truth is in the set as often as promised, and not much more often."""
+    """Over many splits the truth is in the set as often as promised, and below the quantile no more often than that.
+
+    The likeliest class is in a set even where it alone goes beyond, and all least likely ones are level, at 1.
+    """
     rng = np.random.default_rng(1)
-    covered = []
+    covered, earned = [], []
     for _ in range(60):
         tune, test = predicted(rng, 300, sharpness), predicted(rng, 300, sharpness)
         policy = Conformal.fitted(tune, drawn(rng, tune), alpha)
         sets = policy.sets(test)
-        covered.append(sets[np.arange(300), drawn(rng, test)].mean())
+        truth, below = drawn(rng, test), Conformal(alpha, policy.quantile - 1e-9)
+        covered.append(sets[np.arange(300), truth].mean())
+        within = test.calibrated.max(axis=1) <= below.quantile
+        earned.append((within & below.sets(test)[np.arange(300), truth]).mean())
         assert sets[np.arange(300), test.label_index].all()
         assert (policy.deferred(test) == (sets.sum(axis=1) > 1)).all()
     error = np.std(covered) / np.sqrt(len(covered))
     assert np.mean(covered) >= 1 - alpha - 3 * error
+    assert np.mean(earned) <= 1 - alpha + 1 / 301 + 3 * np.std(earned) / np.sqrt(len(earned))
 
 
 def test_too_few_recordings_for_a_level_defer_all_that_is_not_sure():

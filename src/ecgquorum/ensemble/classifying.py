@@ -7,7 +7,7 @@ from typing import Any
 from ecgquorum.ensemble.ensemble import Ensemble
 from ecgquorum.errors import FittingError
 from ecgquorum.recordings import Recording, Unreadable, read_all
-from ecgquorum.recordings.fitting import Signal, covering_windows
+from ecgquorum.recordings.fitting import Signal, covering_windows, lost_leads, selected_leads
 from ecgquorum.recordings.hints import NO_HINTS, Hints
 
 _AT_ONCE = 32
@@ -32,7 +32,8 @@ def classify_files(
             pending.append(recording)
         else:
             try:
-                pending.append((recording, ensemble.spec.fit(recording, lead)))
+                chosen = selected_leads(recording, ensemble.spec.leads, lead)
+                pending.append((chosen, ensemble.spec.fit(recording, lead)))
                 readable += 1
             except FittingError as error:
                 pending.append(Unreadable(recording.source, str(error)))
@@ -58,4 +59,6 @@ def _answered(
         notices = [f"the mean of {n_windows} windows of {window_s:g} s"] if n_windows > 1 else []
         if recording.correction:
             notices.append(f"wrong units: {recording.correction}")
+        if lost := lost_leads(recording):
+            notices.append(f"mostly missing, so taken as zero: {', '.join(lost)}")
         yield next(rows) | {"source": recording.source, "notice": "; ".join(notices) or None}

@@ -14,8 +14,14 @@ _TIMES = ("TIME_ABSOLUTE", "TIME_RELATIVE")
 
 
 def from_aecg(root: Element) -> Traces:
-    """The first series' sequences; representative beats, which are derived from it, are left alone."""
-    sequences = list(children(root, "component", "series", "component", "sequenceSet", "component", "sequence"))
+    """The largest set of sequences: of several series, rates differ; of several sets, one may follow another in time.
+
+    Representative beats, which are derived from a series, are left alone.
+    """
+    sets = list(children(root, "component", "series", "component", "sequenceSet"))
+    if not sets:
+        raise RecordingError("there is no set of sequences")
+    sequences = list(children(max(sets, key=_n_samples), "component", "sequence"))
     times = [one for one in sequences if child(one, "code").get("code") in _TIMES]
     if not times:
         raise RecordingError("there is no sequence of times")
@@ -26,7 +32,7 @@ def from_aecg(root: Element) -> Traces:
     traces = Traces(1 / step, patient=_patient(root))
     for sequence in sequences:
         name = child(sequence, "code").get("code", "")
-        if name in _TIMES or normalised_lead(name) in traces.leads:
+        if name in _TIMES:
             continue
         value = child(sequence, "value")
         origin, scale = child(value, "origin"), child(value, "scale")
@@ -36,6 +42,13 @@ def from_aecg(root: Element) -> Traces:
     if not traces.leads:
         raise RecordingError("there are no sequences of leads")
     return traces
+
+
+def _n_samples(sequence_set: Element) -> int:
+    """Of all its leads together."""
+    return sum(
+        len((one.text or "").split()) for one in children(sequence_set, "component", "sequence", "value", "digits")
+    )
 
 
 def _millivolts(quantity: Element) -> float:

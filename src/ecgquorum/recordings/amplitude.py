@@ -19,7 +19,7 @@ _SLOPE_S = 0.015
 _BEATS = 5.0
 
 
-def typical_size(values: NDArray[np.float64], rate_hz: float) -> float:
+def typical_size(values: NDArray[np.floating], rate_hz: float) -> float:
     """The median over windows of 2 s of the height from peak to peak, a few samples of spikes left out; mV.
 
     values: (time,), finite; of a long recording, windows spread evenly over it
@@ -46,7 +46,7 @@ def settled(recording: Recording, given: str | None = None) -> Recording:
     """
     stated = millivolts_in(recording.unit)
     known = (row[np.isfinite(row)] for row in recording.signal)
-    leads = [_windows(row.astype(np.float64), recording.rate_hz) for row in known if len(row) > 1]
+    leads = [_windows(row, recording.rate_hz) for row in known if len(row) > 1]
     sizes = [size for size in map(_size, leads) if size > 0]
     if stated is None or not sizes:
         return recording
@@ -81,9 +81,9 @@ def _size(windows: NDArray[np.float64]) -> float:
     return float(np.median(high - low))
 
 
-def _windows(values: NDArray[np.float64], rate_hz: float) -> NDArray[np.float64]:
+def _windows(values: NDArray[np.floating], rate_hz: float) -> NDArray[np.float64]:
     """(window, time): stretches of 2 s, evenly spread; all of it when it is shorter."""
     n_window = min(len(values), max(2, round(_WINDOW_S * rate_hz)))
     count = len(values) // n_window
     kept = np.linspace(0, count - 1, min(count, _MOST_WINDOWS)).round().astype(int)
-    return np.asarray(values[: count * n_window].reshape(count, n_window)[kept])
+    return np.asarray(values[: count * n_window].reshape(count, n_window)[kept], dtype=np.float64)

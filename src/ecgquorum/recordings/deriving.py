@@ -1,5 +1,7 @@
 """Limb leads from one another: any two of I, II and III determine all six (Einthoven, Goldberger)."""
 
+from collections.abc import Container
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,9 +12,9 @@ _FROM_I_AND_II |= {"aVR": (-0.5, -0.5), "aVL": (1.0, -0.5), "aVF": (-0.5, 1.0)}
 _MEASURED = ("I", "II", "III")
 
 
-def derived(recording: Recording, lead: str) -> NDArray[np.float32] | None:
-    """The lead's samples, computed from two others; None where these are not there, or it is no limb lead."""
-    there = [name for name in _MEASURED if name in recording.leads][:2]
+def derived(recording: Recording, lead: str, sound: Container[str]) -> NDArray[np.float32] | None:
+    """The lead's samples, computed from two sound ones; None where these are not there, or it is no limb lead."""
+    there = [name for name in _MEASURED if name in sound][:2]
     if lead not in _FROM_I_AND_II or len(there) < 2:
         return None
     rows = recording.signal[[recording.leads.index(name) for name in there]]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pydicom
 from numpy.typing import NDArray
+from pydicom.errors import InvalidDicomError
 
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.filetree import FileTree
@@ -23,17 +24,10 @@ _NUMBERED = {1: "I", 2: "II", 61: "III", 62: "aVR", 63: "aVL", 64: "aVF"} | {i +
 _CODED = {"SCPECG": re.compile(r"^5\.6\.3-9-(\d+)$"), "MDC": re.compile(r"^2:(\d+)$")}
 
 
-def is_dicom(first: bytes) -> bool:
-    """Whether a file that begins like this is a DICOM file."""
-    return first[128:132] == b"DICM"
-
-
 def read_dicom(tree: FileTree, name: str, hints: Hints) -> Recording:
     """Read the longest original multiplex group of the file `name`; each channel by its own sensitivity and unit."""
     where = tree.where(name)
     content = tree.read(name, _FILE_BYTES)
-    if not is_dicom(content[:132]):
-        raise RecordingError(f"{where}: expected a DICOM file, found no DICM at its beginning")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -50,15 +44,17 @@ def read_dicom(tree: FileTree, name: str, hints: Hints) -> Recording:
                 )
             signal = np.stack([_millivolts(where, row, definition, hints) for row, definition in voltages])
             unit = common_unit(_unit(definition) or hints.units for _, definition in voltages)
-            leads = hints.leads or tuple(_lead(definition) for _, definition in voltages)
+            leads = hints.leads_of(where, [_lead(definition) for _, definition in voltages])
             rate_hz, patient = float(group.SamplingFrequency), str(data.get("PatientID") or "") or None
     except RecordingError:
         raise
+    except InvalidDicomError as error:
+        raise RecordingError(f"{where}: expected a DICOM file, found no DICM at its beginning") from error
     except Exception as error:
         raise RecordingError(f"{where}: expected a DICOM waveform, found: {one_line(error)}") from error
-    return Recording(
-        PurePosixPath(name).stem, as_samples(signal), rate_hz, leads, patient=patient, source=where, unit=unit
-    )
+    path = PurePosixPath(name)
+    record = path.stem if path.suffix.lower() == ".dcm" else path.name
+    return Recording(record, as_samples(signal), rate_hz, leads, patient=patient, source=where, unit=unit)
 
 
 def _longest(where: str, data: Any) -> Any:

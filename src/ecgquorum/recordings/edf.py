@@ -1,5 +1,6 @@
 """EDF and EDF+ files, read by the `edfio` package after their header was checked against the file's size."""
 
+import re
 import warnings
 from pathlib import PurePosixPath
 from typing import Any
@@ -17,6 +18,9 @@ from ecgquorum.recordings.units import common_unit, millivolts_in
 _FILE_BYTES = 256 << 20
 _FIXED, _PER_SIGNAL = 256, 256
 _MOST_SIGNALS = 512
+_ENCODING = "latin-1"  # the standard says ASCII, devices write a micro sign
+_NO_ECG = re.compile(r"^\s*(?:EEG|EOG|ERG|EMG|EP|MEG|MCG)\b", re.IGNORECASE)  # how EDF+ begins their labels
+_NUMBERED = re.compile(r"^ECG[ _-]*\d*$", re.IGNORECASE)
 
 
 def read_edf(tree: FileTree, name: str, hints: Hints) -> Recording:
@@ -27,7 +31,7 @@ def read_edf(tree: FileTree, name: str, hints: Hints) -> Recording:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            file = edfio.read_edf(content, lazy_load_data=False)
+            file = edfio.read_edf(content, lazy_load_data=False, header_encoding=_ENCODING)
             signals = _leads(where, list(file.signals), hints)
             rates = sorted({float(signal.sampling_frequency) for signal in signals})
             samples = [np.asarray(signal.data, dtype=np.float64) for signal in signals]
@@ -44,7 +48,7 @@ def read_edf(tree: FileTree, name: str, hints: Hints) -> Recording:
         PurePosixPath(name).stem,
         as_samples(np.stack([values * factor for values, factor in zip(samples, factors, strict=True)])),
         rates[0],
-        hints.leads or tuple(_lead(signal.label) for signal in signals),
+        _names(where, signals, hints),
         source=where,
         unit=common_unit(_unit(signal) or hints.units for signal in signals),
     )
@@ -74,22 +78,40 @@ def _check(where: str, content: bytes) -> None:
 
 
 def _leads(where: str, signals: list[Any], hints: Hints) -> list[Any]:
-    voltages = [s for s in signals if millivolts_in(_unit(s) or hints.units or "") is not None]
-    named = [s for s in voltages if _lead(s.label) in (*STANDARD_LEADS, UNNAMED_LEAD)]
+    hearts = [s for s in signals if not _NO_ECG.match(s.label)]
+    voltages = [s for s in hearts if millivolts_in(_unit(s) or hints.units or "") is not None]
+    named = [s for s in voltages if _lead(s) in STANDARD_LEADS or _NUMBERED.match(_lead(s))]
     chosen = named or (voltages if len(voltages) == 1 or hints.leads else [])
     if not chosen:
         labels = ", ".join(repr(signal.label) for signal in signals[:12])
         raise RecordingError(f"{where}: expected signals that are ECG leads in volts, found {labels}")
+    for signal in chosen:
+        if signal.physical_min == signal.physical_max or signal.digital_min == signal.digital_max:
+            raise RecordingError(
+                f"{where}: expected a range of numbers and one of volts for {signal.label!r}, found the same at both "
+                "ends of one; it has no scale"
+            )
     return chosen
 
 
+def _names(where: str, signals: list[Any], hints: Hints) -> tuple[str, ...]:
+    names = [_lead(signal) for signal in signals]
+    numbered = [name for name in names if _NUMBERED.match(name)]
+    if len(numbered) == 1:
+        names[names.index(numbered[0])] = UNNAMED_LEAD
+    elif not numbered and not set(names) & set(STANDARD_LEADS) and hints.leads:
+        return hints.lead_names(where, len(names))  # they are here only because the user says that they are leads
+    return hints.leads_of(where, names)
+
+
 def _unit(signal: Any) -> str | None:
-    return signal.physical_dimension.strip() or None
+    found = str(signal.physical_dimension).strip()
+    try:
+        return found.encode(_ENCODING).decode() or None
+    except UnicodeDecodeError:
+        return found
 
 
-def _lead(label: str) -> str:
-    """`EKG`, `ECG I`, `ECG1` and the like in their standard spelling."""
-    folded = label.strip().replace("EKG", "ECG").replace("ekg", "ECG")
-    return normalised_lead(
-        folded.rstrip("0123456789") if folded.rstrip("0123456789").upper() == UNNAMED_LEAD else folded
-    )
+def _lead(signal: Any) -> str:
+    """`EKG`, `ECG I`, `EKG1` and the like in their standard spelling."""
+    return normalised_lead(signal.label.strip().replace("EKG", UNNAMED_LEAD).replace("ekg", UNNAMED_LEAD))

@@ -1,6 +1,8 @@
 """Files in a folder or in a zip archive, read the same way."""
 
 import lzma
+import os
+import stat
 import tempfile
 import zipfile
 import zlib
@@ -65,12 +67,12 @@ class Folder(FileTree):
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
-        files = sorted(path for path in self.path.rglob("*") if path.is_file())
-        return {path.relative_to(self.path).as_posix(): path.stat().st_size for path in files}
+        found = (Path(folder, name) for folder, _, names in os.walk(self.path) for name in names)
+        sizes = {path.relative_to(self.path).as_posix(): _file_size(path) for path in sorted(found)}
+        return {name: size for name, size in sizes.items() if size is not None}
 
     def size(self, name: str) -> int | None:
-        path = self.path / name
-        return path.stat().st_size if path.is_file() else None
+        return _file_size(self.path / name)
 
     def open(self, name: str) -> IO[bytes]:
         try:
@@ -114,6 +116,15 @@ class ZipArchive(FileTree):
             for name, limit in limits.items():
                 (folder / PurePosixPath(name).name).write_bytes(self.first(name, limit))
             yield folder
+
+
+def _file_size(path: Path) -> int | None:
+    """In bytes; None for what is no file, has gone meanwhile, may not be looked at or has a name that none can have."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
 def open_tree(path: Path) -> FileTree:

@@ -44,7 +44,7 @@ class InputSpec:
 
         lead: for a model of one lead, which one of the recording's named leads to take
         """
-        chosen = selected_leads(recording, self.leads, lead)
+        chosen = with_lost_leads_silent(selected_leads(recording, self.leads, lead))
         millivolts = resampled(without_gaps(chosen), recording.rate_hz, self.rate_hz)
         largest = float(np.abs(millivolts).max())
         if not largest <= _LARGEST_MV:
@@ -65,7 +65,7 @@ class InputSpec:
 def selected_leads(recording: Recording, leads: tuple[str, ...], lead: str | None = None) -> Recording:
     """The recording with just these leads in this order, or a `FittingError` that names what is missing.
 
-    A limb lead that is not there is derived from two others, where these are.
+    A limb lead that is not there, or of which more than half is missing, is derived from two others, where these are.
     """
     where = recording.source or recording.id
     if lead is not None:
@@ -82,23 +82,42 @@ def selected_leads(recording: Recording, leads: tuple[str, ...], lead: str | Non
         wanted = recording.leads
     else:
         wanted = leads
-    rows = {name: _row(recording, name) for name in wanted}
+    lost = lost_leads(recording)
+    rows = {name: _row(recording, name, lost) for name in wanted}
     missing = [name for name, row in rows.items() if row is None]
     if missing:
         raise FittingError(
             f"{where}: expected lead {', '.join(missing)}, found only {', '.join(recording.leads)}"
             + ("; choose one with --lead" if len(leads) == 1 and lead is None else "")
         )
-    if wanted == recording.leads:
+    if wanted == recording.leads and not lost:
         return recording
     signal = np.stack([row for row in rows.values() if row is not None])
     return replace(recording, signal=signal, leads=wanted)
 
 
-def _row(recording: Recording, lead: str) -> Signal | None:
-    if lead in recording.leads:
-        return np.asarray(recording.signal[recording.leads.index(lead)])
-    return derived(recording, lead)
+def _row(recording: Recording, lead: str, lost: tuple[str, ...]) -> Signal | None:
+    there = np.asarray(recording.signal[recording.leads.index(lead)]) if lead in recording.leads else None
+    if there is not None and lead not in lost:
+        return there
+    found = derived(recording, lead, [name for name in recording.leads if name not in lost])
+    return there if found is None else found
+
+
+def lost_leads(recording: Recording) -> tuple[str, ...]:
+    """Leads of which more than half is missing."""
+    missing = (1 - np.isfinite(row).mean() for row in recording.signal)
+    return tuple(name for name, share in zip(recording.leads, missing, strict=True) if share > _MOST_MISSING)
+
+
+def with_lost_leads_silent(recording: Recording) -> Recording:
+    """Leads of which more than half is missing as zero, where another lead is there; the input guard tells of them."""
+    lost = lost_leads(recording)
+    if not lost or len(lost) == len(recording.leads):
+        return recording
+    signal = recording.signal.copy()
+    signal[[recording.leads.index(name) for name in lost]] = 0.0
+    return replace(recording, signal=signal)
 
 
 def without_gaps(recording: Recording) -> Signal:

@@ -1,9 +1,10 @@
 """What a user says of files that do not say it themselves."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD
+from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, names_no_lead
 from ecgquorum.recordings.units import millivolts_in
 
 
@@ -42,6 +43,14 @@ class Hints:
         if n_leads == len(STANDARD_LEADS):
             return STANDARD_LEADS
         raise RecordingError(f"{where}: expected names for its {n_leads} leads, found none; give them with --leads")
+
+    def leads_of(self, where: str, found: Sequence[str]) -> tuple[str, ...]:
+        """The file's own names; where one of them names no lead, the one that was given in its place."""
+        unnamed = [names_no_lead(name) for name in found]
+        if not any(unnamed) or (self.leads is None and all(found)):
+            return tuple(found)
+        given = self.lead_names(where, len(found))
+        return tuple(new if replaced else old for new, replaced, old in zip(given, unnamed, found, strict=True))
 
     def millivolts(self, where: str, found: str | None = None) -> float:
         """By what to multiply samples in the file's own unit, or in the one that was given."""

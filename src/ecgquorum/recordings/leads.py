@@ -10,6 +10,8 @@ UNNAMED_LEAD = "ECG"
 _BY_FOLDED_NAME = {name.lower(): name for name in (*STANDARD_LEADS, UNNAMED_LEAD)}
 _PREFIX = re.compile(r"^(?:mdc_ecg_lead_|ecg[ _-]+lead[ _-]+|ecg[ _-]+|lead[ _-]*)(?=.)", re.IGNORECASE)
 
+_COUNTED = re.compile(r"^(?:ecg|ekg|channel|chan|ch|signal|sig|lead)?[ _-]*\d*$", re.IGNORECASE)
+
 
 def normalised_lead(name: str) -> str:
     """The standard spelling of a lead's name (`avr`, `Lead AVR`, `MDC_ECG_LEAD_aVR` -> `aVR`).
@@ -21,3 +23,8 @@ def normalised_lead(name: str) -> str:
     if folded not in _BY_FOLDED_NAME:
         folded = _PREFIX.sub("", folded).strip()
     return _BY_FOLDED_NAME.get(folded, stripped)
+
+
+def names_no_lead(name: str) -> bool:
+    """Whether a name is empty, says no more than that it is an ECG, or only counts (`ECG`, `ch2`, `Channel 3`)."""
+    return _COUNTED.match(name.strip()) is not None

@@ -100,8 +100,8 @@ def _is_recording(tree: FileTree, name: str, stems: set[str]) -> bool:
     suffix = path.suffix.lower()
     if suffix == ".mat":
         return name.removesuffix(path.suffix) not in stems
-    if suffix == "":
-        return _is_dicom(tree, name)
+    if suffix not in (".hea", *_SIGNAL_SUFFIXES, *READERS):
+        return _looks_like_dicom(tree, name)  # whose files are often named by numbers: 1.2.840.10008.5
     labels = suffix == ".csv" and path.name.lower().startswith(_LABEL_FILES)
     return suffix == ".hea" or (suffix in READERS and not labels)
 
@@ -158,6 +158,13 @@ def _read_by(suffix: str, tree: FileTree, name: str, hints: Hints) -> Recording:
 
 def _is_dicom(tree: FileTree, name: str) -> bool:
     return tree.first(name, _DICOM_BEGINS)[128:] == b"DICM"
+
+
+def _looks_like_dicom(tree: FileTree, name: str) -> bool:
+    try:
+        return _is_dicom(tree, name)
+    except RecordingError:  # one damaged file must not lose all that is listed with it
+        return False
 
 
 def _enclosing_archive(path: Path) -> Path | None:

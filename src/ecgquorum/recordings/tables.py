@@ -42,15 +42,12 @@ def read_table(tree: FileTree, name: str, hints: Hints) -> Recording:
     rows = [i for i in range(len(values)) if i not in times]
     if not rows:
         raise RecordingError(f"{where}: expected a column of samples, found none")
-    leads = hints.leads or tuple(normalised_lead(titles[i][0]) for i in rows)
-    if not all(leads) or not named:
-        leads = hints.lead_names(where, len(rows))
     factors = np.array([hints.millivolts(where, titles[i][1]) for i in rows])
     return Recording(
         PurePosixPath(name).stem,
         as_samples(values[rows] * factors[:, None]),
         hints.rate(where, rate_hz),
-        leads,
+        hints.leads_of(where, [normalised_lead(titles[i][0]) for i in rows]),
         source=where,
         unit=common_unit(titles[i][1] or hints.units for i in rows),
     )

@@ -1,6 +1,7 @@
 """Recordings written to files: WFDB, EDF, CSV or NPZ, by the file's ending."""
 
 import io
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,9 @@ import wfdb
 
 from ecgquorum.atomic import write_atomically
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.recording import Recording
+from ecgquorum.recordings.recording import Recording, one_line
 
+_RECORD_NAME = re.compile(r"[-A-Za-z0-9_]+")
 _EDF_RECORD_BYTES = 61440
 _EDF_FIELD = 8
 
@@ -28,18 +30,35 @@ def write(recording: Recording, path: str | Path) -> Path:
         raise RecordingError(
             f"{path}: expected a name that ends in {', '.join(WRITERS)}, found {path.suffix or 'no ending'}"
         )
-    writer(recording, path)
+    try:
+        writer(recording, path)
+    except (RecordingError, OSError):
+        raise
+    except Exception as error:
+        raise RecordingError(
+            f"{path}: expected a recording that {path.suffix} can hold, found: {one_line(error)}; write .npz"
+        ) from error
     return path
 
 
 def _write_wfdb(recording: Recording, path: Path) -> None:
+    if not _RECORD_NAME.fullmatch(path.stem):
+        raise RecordingError(
+            f"{path}: expected a WFDB record's name of letters, digits, - and _, found {path.stem!r}; choose another"
+        )
+    signal = np.where(np.isfinite(recording.signal), recording.signal, np.nan).astype(np.float64)
+    empty = [lead for lead, row in zip(recording.leads, signal, strict=True) if np.isnan(row).all()]
+    if empty:
+        raise RecordingError(f"{path}: expected samples on every lead, found none on {', '.join(empty)}; write .npz")
+    if not all(map(str.isascii, recording.leads)):
+        raise RecordingError(f"{path}: expected leads in ASCII, found {', '.join(recording.leads)}; write .csv or .npz")
     with tempfile.TemporaryDirectory(prefix="ecgquorum-") as scratch:
         wfdb.wrsamp(
             path.stem,
             fs=recording.rate_hz,
             units=["mV"] * len(recording.leads),
             sig_name=list(recording.leads),
-            p_signal=recording.signal.T.astype(np.float64),
+            p_signal=signal.T,
             fmt=["16"] * len(recording.leads),
             write_dir=scratch,
         )

@@ -18,11 +18,12 @@ from ecgquorum.recordings.traces import Traces, local_name
 from ecgquorum.recordings.units import common_unit
 
 _FILE_BYTES = 64 << 20
-_KINDS: dict[str, Callable[[Element], Traces]] = {
+KINDS: dict[str, Callable[[Element], Traces]] = {
     "AnnotatedECG": from_aecg,
     "RestingECG": from_muse,
     "restingecgdata": from_sierra,
 }
+"""What the outermost element is called, and who reads it."""
 
 
 def read_xml(tree: FileTree, name: str, hints: Hints) -> Recording:
@@ -31,11 +32,11 @@ def read_xml(tree: FileTree, name: str, hints: Hints) -> Recording:
     content = tree.read(name, _FILE_BYTES)
     try:
         root = fromstring(content)
-        kind = _KINDS.get(local_name(root))
+        kind = KINDS.get(local_name(root))
         if kind is None:
             found = f"found <{local_name(root)[:80]}>"
             raise RecordingError(f"{where}: expected an ECG in XML (HL7 aECG, GE MUSE, Philips SierraECG), {found}")
-        traces = kind(root)
+        traces = _taken(where, kind, root)
     except RecordingError:
         raise
     except Exception as error:
@@ -46,13 +47,19 @@ def read_xml(tree: FileTree, name: str, hints: Hints) -> Recording:
     signal = np.full((len(traces.leads), longest), np.nan)
     for row, values in zip(signal, traces.millivolts, strict=True):
         row[: len(values)] = values
-    leads = hints.leads or tuple(traces.leads)
     return Recording(
         PurePosixPath(name).stem,
         as_samples(signal),
         traces.rate_hz,
-        leads,
+        hints.leads_of(where, traces.leads),
         patient=traces.patient,
         source=where,
         unit=common_unit(traces.units),
     )
+
+
+def _taken(where: str, kind: Callable[[Element], Traces], root: Element) -> Traces:
+    try:
+        return kind(root)
+    except RecordingError as error:  # says what is wrong, not where
+        raise RecordingError(f"{where}: expected an ECG in XML, found that {error}") from error

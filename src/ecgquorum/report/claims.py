@@ -61,16 +61,19 @@ def claims_of(card: Scorecard) -> Iterator[Claim]:
             shown = f"{better.ensemble} {_shown(better)}, {worse.ensemble} {_shown(worse)}{under}"
             (low, high), (other_low, other_high) = _bounds(better), _bounds(worse)
             yield Claim(one.text, shown, HOLDS if low > other_high else FAILS if high < other_low else OPEN)
-    yield from _under_the_worst(card)
+    yield from _under_attacks_on_the_whole(card)
 
 
-def _under_the_worst(card: Scorecard) -> Iterator[Claim]:
+def _under_attacks_on_the_whole(card: Scorecard) -> Iterator[Claim]:
     """What the paper does not ask: whether much is left when the attacker knows the whole ensemble."""
-    rows = [row for row in card.find(attack=WORST, measure="accuracy") if row.estimate]
-    if not rows or not any(condition.target == WHOLE for condition in card.conditions):
+    rows = [row for row in card.find(target=WHOLE, measure="accuracy") if row.estimate and row.attack != WORST]
+    if not rows:
         return
     epsilon = min(row.epsilon for row in rows)
-    best = max((row for row in rows if row.epsilon == epsilon), key=lambda row: row.value or 0.0)
+    lowest: dict[str, Row] = {}
+    for row in (row for row in rows if row.epsilon == epsilon):
+        lowest[row.ensemble] = min(row, lowest.get(row.ensemble, row), key=lambda one: one.value or 0.0)
+    best = max(lowest.values(), key=lambda row: row.value or 0.0)
     text = "(not in the paper) more than half is left when the attacker knows the whole ensemble"
     low, high = _bounds(best)
     shown = (

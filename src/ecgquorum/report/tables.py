@@ -147,7 +147,8 @@ def _beyond_the_paper(card: Scorecard, measure: str, title: str) -> Table:
     sizes = sorted({row.n_records for c in conditions for row in card.find(**_under(c, measure))})
     note = (
         f"On {' or '.join(map(str, sizes))} recordings of the part, drawn at random where these are not all. Worst of "
-        "all: for each recording the answer that went most wrong under any attack up to the strength."
+        "all: for each recording the answer that went most wrong under any attack up to the strength, of those that "
+        "all ensembles were put to."
     )
     columns = (_Column(_heading(c), f"{c.epsilon:g}", _under(c, measure)) for c in conditions)
     title = f"{title}, stronger attacks, ε in {card.data.unit}"
