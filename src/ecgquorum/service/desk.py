@@ -10,7 +10,7 @@ from ecgquorum.recordings import Recording
 from ecgquorum.service.files import Files
 from ecgquorum.service.refusals import Missing
 from ecgquorum.service.settings import Settings
-from ecgquorum.service.store.database import DRAW_SECRET, SESSION_SECRET, Clock, Store, utc_now
+from ecgquorum.service.store.database import DRAW_SECRET, SESSION_SECRET, Store
 from ecgquorum.service.store.queue import Draw
 from ecgquorum.service.store.reviews import Reviewer
 from ecgquorum.service.store.tables import RecordingRow
@@ -21,12 +21,12 @@ from ecgquorum.triage import Policy, policy_of
 class Desk:
     """What every part of the service works with."""
 
-    def __init__(self, settings: Settings, clock: Clock = utc_now) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.ensemble: Ensemble = load_ensemble(settings.model)
         self.policy = _policy(self.ensemble, settings.model)
         self.files = Files(settings.data)
-        self.store = Store(settings.database_url, clock)
+        self.store = Store(settings.database_url)
         self.classes = self.ensemble.classes
         self.class_names: dict[str, str] = self.ensemble.card.get("class_names", {})
         self.model_sha256 = str(self.ensemble.card.get("weights_sha256", ""))

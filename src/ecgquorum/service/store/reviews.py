@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from ecgquorum.service.refusals import Conflict, Unprocessable
 from ecgquorum.service.store import audit
-from ecgquorum.service.store.tables import CLOSED, RecordingRow, ResultRow, State, VerdictRow
+from ecgquorum.service.store.tables import RecordingRow, ResultRow, State, VerdictRow
 
 FIRST, FINAL = "first", "final"
 
@@ -110,8 +110,3 @@ def verdicts_of(session: Session, recording_id: str) -> Sequence[VerdictRow]:
 def shown_state(row: RecordingRow) -> str:
     """The state that people see: an open case does not tell whether the ensemble was sure of it."""
     return "open" if is_open(row) else row.state
-
-
-def is_closed(row: RecordingRow) -> bool:
-    """Whether people have read it."""
-    return row.state in CLOSED
