@@ -107,7 +107,7 @@ def triage(
             f"{model}: expected a policy in its card, found none; give --budget 10%, or: ecgquorum policy fit"
         )
     wanted = Wanted(ensemble.spec, lead, hints_from(rate, leads, units))
-    rationed = f"At most {share:.0%} go to people: the most uncertain, and in any case those of doubtful quality."
+    rationed = f"At most {share or 0:.0%} go to people: the most uncertain, and in any case those of doubtful quality."
     sentence = policy.sentence() if policy else rationed
     name = str(ensemble.card.get("name", model))
 
