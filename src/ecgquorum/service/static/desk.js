@@ -54,16 +54,12 @@ export function say(text) {
   say.timer = setTimeout(() => (toast.hidden = true), 6000);
 }
 
-/** Call back whenever anything has changed at the desk, at most twice a second. */
+/** Call back whenever anything has changed at the desk, at most twice a second; also at first, and when the line was cut:
+ *  something may have changed since the page was made. */
 export function onChange(callback) {
   const news = new EventSource("/api/events");
-  let first = true;
   let timer = null;
   news.addEventListener("changed", () => {
-    if (first) {
-      first = false;
-      return;
-    }
     timer ??= setTimeout(() => {
       timer = null;
       callback();
