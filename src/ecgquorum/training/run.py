@@ -71,7 +71,7 @@ def train_ensemble(
     if resume and (out / CARD).is_file():
         return load_ensemble(out, where)
     place = Path(store).resolve() if store else _store_of(out)
-    run = _Run(recipe, cohort, MemberStore(place), where, observer or Silent(), out)
+    run = _Run(recipe, cohort, MemberStore(place), where, observer or Silent(), out / "history.csv")
     check_trainable(recipe, cohort)
     cohort.verify()
     write_atomically(out / "recipe.toml", recipe.toml())
@@ -85,6 +85,16 @@ def train_ensemble(
     computed = {"device": str(run.device), "threads": torch.get_num_threads()}
     save_bundle(ensemble, recipe, out, _facts(ensemble, cohort) | rounding | computed)
     return load_ensemble(out, run.device)
+
+
+def train_planned(recipe: Recipe, cohort: Cohort, store: str | Path, identity: str, *, device: str = "auto") -> Row:
+    """Train one of the trainings that the recipe's strategy takes, from what is in the store, into the store.
+
+    Gives the last line of its history. What it needs and is not there is trained first.
+    """
+    run = _Run(recipe, cohort, MemberStore(store), chosen_device(device), Silent())
+    run.trained(identity)
+    return run.history[-1]
 
 
 def check_trainable(recipe: Recipe, cohort: Cohort) -> None:
@@ -107,28 +117,41 @@ def _fresh_member(recipe: Recipe, cohort: Cohort, index: int) -> Member:
 
 
 class _Run:
-    """A strategy's trainings, done or found one after another."""
+    """A strategy's trainings, done or found one after another.
+
+    history: of those that were asked for so far
+    """
 
     def __init__(
-        self, recipe: Recipe, cohort: Cohort, store: MemberStore, device: torch.device, observer: Observer, out: Path
+        self,
+        recipe: Recipe,
+        cohort: Cohort,
+        store: MemberStore,
+        device: torch.device,
+        observer: Observer,
+        history_path: Path | None = None,
     ) -> None:
         self.recipe, self.cohort, self.store, self.device = recipe, cohort, store, device
         self.spec = InputSpec(cohort.leads, cohort.rate_hz, recipe.input.scaling, recipe.input.window_s)
-        self._observer, self._history_path = observer, out / "history.csv"
-        self._history: list[Row] = []
+        self.history: list[Row] = []
+        self._observer, self._history_path = observer, history_path
+        self._units = {unit.identity: unit for unit in planned_units(recipe, cohort.data_hash)}
         self._trained: dict[str, list[Member]] = {}
 
     def trained_members(self) -> list[Member]:
         """Every member as its last training left it."""
         latest: dict[int, Member] = {}
-        for unit in planned_units(self.recipe, self.cohort.data_hash):
-            members = self._trained_unit(unit)
-            latest |= dict(zip(unit.members, members, strict=True))
-            self._trained[unit.identity] = members
+        for identity, unit in self._units.items():
+            latest |= dict(zip(unit.members, self.trained(identity), strict=True))
         return [latest[index] for index in range(self.recipe.members)]
 
+    def trained(self, identity: str) -> list[Member]:
+        """A unit's members with their deployed weights, from the store or trained now."""
+        if identity not in self._trained:
+            self._trained[identity] = self._trained_unit(self._units[identity])
+        return self._trained[identity]
+
     def _trained_unit(self, unit: Unit) -> list[Member]:
-        """The unit's members with their deployed weights, from the store or trained now."""
         plan, path = phase_plan(self.recipe, unit.phase), self.store.checkpoint_path(unit.identity)
         members = [_fresh_member(self.recipe, self.cohort, index) for index in unit.members]
         if path.is_file() and (state := Checkpoint.load(path, unit.identity)).epoch >= plan.epochs:
@@ -138,18 +161,18 @@ class _Run:
             self._observer.on_unit(unit, plan.epochs, found=False)
             state = train_unit(self._phase(unit, members), unit, path, self._observer, self._record)
         self._record(state.history)
-        self._history += state.history
+        self.history += state.history
         return [member.to(self.device) for member in members]
 
     def _phase(self, unit: Unit, members: list[Member]) -> Phase:
         for member, before in zip(members, unit.continues, strict=False):
-            member.load_state_dict(self._trained[before][0].state_dict())
+            member.load_state_dict(self.trained(before)[0].state_dict())
         stream = ("member", unit.members[0]) if unit.phase == "base" else (unit.phase, *unit.members)
         setting = Setting(self.cohort, self.spec, self.recipe, phase_plan(self.recipe, unit.phase), self.device, stream)
         terms = [
             Decorrelation(
                 self.recipe.decorrelation,
-                [self.store.features(i, self._trained[i][0], self.cohort, self.spec) for i in identities],
+                [self.store.features(i, self.trained(i)[0], self.cohort, self.spec) for i in identities],
                 self.cohort,
             )
             for identities in unit.against
@@ -158,7 +181,8 @@ class _Run:
 
     def _record(self, rows: list[Row]) -> None:
         """Keep `history.csv` up to date while a unit trains; `rows` are all of the unit's so far."""
-        write_atomically(self._history_path, history_csv([*self._history, *rows]))
+        if self._history_path:
+            write_atomically(self._history_path, history_csv([*self.history, *rows]))
 
 
 def chosen_device(name: str) -> torch.device:
