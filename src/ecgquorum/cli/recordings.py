@@ -3,7 +3,7 @@
 import json
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,9 +19,13 @@ from ecgquorum.cli.application import (
     policy_app,
     share_from,
 )
+from ecgquorum.cli.executors import Address, ExecutorOption, Threads, Where, Workers, chosen_executor
 from ecgquorum.console import counting, err, print_answer, print_exported
 from ecgquorum.console import out as stdout
 from ecgquorum.errors import PolicyError
+
+if TYPE_CHECKING:
+    from ecgquorum.cluster import Executor
 
 WATCH_S = 3.0
 """How often `triage --watch` looks."""
@@ -84,11 +88,15 @@ def triage(
     rate: Rate = None,
     leads: Leads = None,
     units: Units = None,
-    readers: Annotated[int, typer.Option(min=1, max=64, help="Processes that read files.")] = 2,
+    readers: Annotated[int, typer.Option(min=1, max=64, help="Processes that read files, for each --workers.")] = 2,
     watch: Annotated[bool, typer.Option("--watch", help="Go on with what arrives there until Ctrl-C.")] = False,
     fhir: Annotated[
         bool, typer.Option("--fhir", help="Write FHIR R4 too: fhir/DiagnosticReport.ndjson and what it refers to.")
     ] = False,
+    executor: ExecutorOption = Where.LOCAL,
+    workers: Workers = None,
+    threads: Threads = None,
+    address: Address = None,
 ) -> None:
     """Sort recordings into those that are answered and those that people should read.
 
@@ -111,10 +119,18 @@ def triage(
     sentence = policy.sentence() if policy else rationed
     name = str(ensemble.card.get("name", model))
 
-    def once(*, first: bool) -> None:
+    def once(by: "Executor | None", *, first: bool) -> None:
         with counting("recordings") as count:
             journal = triage_files(
-                ensemble, policy, paths, out, wanted=wanted, n_readers=readers, told=count, only_settled=watch
+                ensemble,
+                policy,
+                paths,
+                out,
+                wanted=wanted,
+                n_readers=readers,
+                told=count,
+                only_settled=watch,
+                executor=by,
             )
         with journal:
             if first or journal.n_added:
@@ -126,10 +142,11 @@ def triage(
                     print_exported(write_fhir(out / "worklist.jsonl", out / "fhir", ensemble.card), out / "fhir")
 
     try:
-        once(first=True)
-        while watch:
-            time.sleep(WATCH_S)
-            once(first=False)
+        with chosen_executor(executor, workers, threads, address, "cpu") as chosen:
+            once(chosen, first=True)
+            while watch:
+                time.sleep(WATCH_S)
+                once(chosen, first=False)
     except KeyboardInterrupt:
         err.print("stopped; what is answered is kept; the same command goes on", markup=False)
         raise typer.Exit(0 if watch else INTERRUPTED) from None

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ecgquorum.cli.application import INTERRUPTED, app, listed
+from ecgquorum.cli.executors import Address, ExecutorOption, Threads, Where, Workers, chosen_executor
 from ecgquorum.console import counting, err, print_scorecard
 from ecgquorum.console import out as stdout
 from ecgquorum.errors import RecipeError, ScorecardError
@@ -28,10 +29,15 @@ def study(
         str | None, typer.Option(help="Compare only these: baseline,dec+part. Default: what the study says.")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    executor: ExecutorOption = Where.LOCAL,
+    workers: Workers = None,
+    threads: Threads = None,
+    address: Address = None,
 ) -> None:
     """Train every strategy of a study, attack and measure them, and write the report.
 
     Stop it at any time (Ctrl-C); the same command goes on. Members and attacks that strategies share are made once.
+    With --workers or --executor ray, a member is trained as soon as those that it needs are.
     """
     from ecgquorum import Cohort
     from ecgquorum.study import run_study, study_progress
@@ -41,8 +47,11 @@ def study(
         loaded = loaded.with_strategies(listed(strategies))
     opened = Cohort(cohort) if cohort else None
     try:
-        with study_progress(err) as progress:
-            card, page = run_study(loaded, out, cohort=opened, device=device, progress=progress)
+        with (
+            chosen_executor(executor, workers, threads, address, device) as chosen,
+            study_progress(err) as progress,
+        ):
+            card, page = run_study(loaded, out, cohort=opened, device=device, progress=progress, executor=chosen)
     except KeyboardInterrupt:
         command = shlex.join(["ecgquorum", *sys.argv[1:]])
         err.print(f"stopped; what is finished is kept; go on with: {command}", markup=False)
@@ -128,6 +137,10 @@ def evaluate(
         Path | None, typer.Option(help="Where crafted recordings are kept and looked for, to go on after a stop.")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    executor: ExecutorOption = Where.LOCAL,
+    workers: Workers = None,
+    threads: Threads = None,
+    address: Address = None,
 ) -> None:
     """Put ensembles to the test: natural and attacked recordings, every measure with its 95 % interval.
 
@@ -147,13 +160,15 @@ def evaluate(
         raise ScorecardError(f"{out}: expected the name of a file that ends in .json, found another")
     where = chosen_device(device)
     ensembles = named_ensembles(load_ensemble(run, where) for run in runs)
-    with counting("testing") as count:
+    with chosen_executor(executor, workers, threads, address, device) as chosen, counting("testing") as count:
         card = put_to_the_test(
             ensembles,
             Cohort(cohort),
             evaluation,
             store=store,
             told=lambda what, done, total: count(done, total, what),
+            executor=chosen,
+            device=device,
         )
     card.save(out)
     print_scorecard(card)

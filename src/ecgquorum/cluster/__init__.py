@@ -1,4 +1,4 @@
-"""Work on more than one process or machine: tasks, and who does them."""
+"""Work on more than one process or machine: tasks, and who does them. Nothing else imports ray."""
 
 from ecgquorum.cluster.executor import Executor, Task
 from ecgquorum.cluster.local import LocalExecutor

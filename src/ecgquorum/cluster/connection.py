@@ -38,17 +38,14 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
     address: "auto", the cluster that this machine belongs to; HOST:PORT; None: a new one of this machine alone, of
              `cpus` cores, which ends with the block
     """
-    if address is not None and "://" in address:
-        raise ClusterError(
-            f"--address: expected auto or HOST:PORT, found {address}; run the command on a machine of the cluster"
-        )
-    if address is None:
-        _keep_strangers_out()
+    _check_address(address)
     ray = imported_ray()
-    if ray.is_initialized():
+    if ray.is_initialized():  # by the program that uses this library
+        check_closed(ray.get_runtime_context().gcs_address)
         yield ray
         return
-    where: dict[str, Any] = {"address": address} if address else {"num_cpus": cpus, "include_dashboard": False}
+    alone = {"address": "local", "num_cpus": cpus, "include_dashboard": False}
+    where: dict[str, Any] = {"address": address} if address else alone
     try:
         ray.init(**where, log_to_driver=False, logging_level=logging.ERROR, configure_logging=True)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
@@ -61,6 +58,22 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _check_address(address: str | None) -> None:
+    """Refuse what is no address, or where nobody listens, at once; Ray would go on trying for minutes."""
+    if address is None:
+        _keep_strangers_out()
+    elif address != "auto":
+        host, port = _host(address), address.rpartition(":")[2]
+        if not host or not port.isdecimal() or "/" in host:
+            raise ClusterError(
+                f"--address: expected auto or HOST:PORT, found {address}; run the command on a machine of the cluster"
+            )
+        if not _listens(host, int(port)):
+            raise ClusterError(
+                f"{address}: expected a Ray cluster, found nobody there; start one with: ray start --head"
+            )
 
 
 def check_closed(address: str) -> None:

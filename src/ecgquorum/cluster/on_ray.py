@@ -24,14 +24,16 @@ class _Prepared:
 class RayExecutor(Executor):
     """As many tasks at once as the cluster has room for; machines may come and go.
 
-    address: as for `connected` · gpus: how many each task gets
+    address:   as for `connected`
+    wants_gpu: each task gets a GPU where the cluster has any
+    workers:   how many tasks at once a cluster has room for that is started for this
     """
 
-    def __init__(self, address: str | None, threads: int, gpus: int = 0, workers: int | None = None) -> None:
+    def __init__(self, address: str | None, threads: int, *, wants_gpu: bool = False, workers: int = 1) -> None:
         self.threads = threads
-        self._gpus = gpus
         self._open = ExitStack()
-        self._ray = self._open.enter_context(connected(address, threads * (workers or 1)))
+        self._ray = self._open.enter_context(connected(address, threads * workers))
+        self._gpus = int(wants_gpu and "GPU" in self._ray.cluster_resources())
         try:
             self._check_room()
         except ClusterError:

@@ -101,6 +101,8 @@ def answered_shards(
         for shard in shards:
             yield shard, _answered(sitting, shard)
         return
+    for ensemble in sitting.ensembles:
+        ensemble.to("cpu")  # as which it can be sent anywhere
     tasks = (Task(f"{sitting.plan[s.number][0]}, recordings from {s.start}", s) for s in shards)
     for task, said in executor.run(_answered_elsewhere, tasks, (sitting,)):
         yield task.item, said

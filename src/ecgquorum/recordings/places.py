@@ -60,6 +60,12 @@ def places_in(paths: Iterable[str | Path], without: Path | None = None) -> Itera
                 yield Place(tree, name, _stamp(tree, name))
 
 
+def is_there(place: Place) -> bool:
+    """Whether this machine sees the recording's file, or the archive that it is in."""
+    folder = Path(place.tree)
+    return (folder / place.name).exists() if folder.is_dir() else folder.exists()
+
+
 def is_settled(place: Place) -> bool:
     """Whether all of its files are there and have not changed for a moment; some may be missing for good."""
     folder = Path(place.tree)

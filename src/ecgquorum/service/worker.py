@@ -19,8 +19,8 @@ from ecgquorum.service.files import NamedFile
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import queue, recordings
 from ecgquorum.service.store.queue import Trace
+from ecgquorum.triage.answering import answered
 from ecgquorum.triage.journal import Row
-from ecgquorum.triage.run import answered
 
 TRACE_BYTES = 64 << 20
 _AT_ONCE = 8

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from ecgquorum.atomic import file_written_whole
+from ecgquorum.triage.answering import CERTAIN, DEFERRED, UNREADABLE
 from ecgquorum.triage.journal import Row
-from ecgquorum.triage.run import CERTAIN, DEFERRED, UNREADABLE
 
 Resource = dict[str, Any]
 

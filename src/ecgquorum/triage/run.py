@@ -8,19 +8,17 @@ DIR/worklist.html   the same to look at
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from ecgquorum.ensemble import Ensemble, Prediction
+from ecgquorum.cluster import Executor
+from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import TriageError
-from ecgquorum.recordings.apart import Fitted, Outcome, Wanted, read_apart
-from ecgquorum.recordings.places import Place, Unread, is_settled, places_in, printable
-from ecgquorum.recordings.quality import Severity
+from ecgquorum.recordings.apart import Outcome, Wanted, read_apart
+from ecgquorum.recordings.places import Place, Unread, is_settled, places_in
+from ecgquorum.triage.answering import answered, grouped
+from ecgquorum.triage.elsewhere import answered_elsewhere
 from ecgquorum.triage.journal import Journal, Row
 from ecgquorum.triage.policies import Policy
 
-CERTAIN, DEFERRED, UNREADABLE = "certain", "deferred", "unreadable"
-_GROUP, _GROUP_SAMPLES = 32, 20_000_000
-_DIGITS = 6
 Told = Callable[[int, int], None]
 """How many recordings are behind us, and of how many."""
 
@@ -35,10 +33,13 @@ def triage_files(
     n_readers: int = 2,
     told: Told | None = None,
     only_settled: bool = False,
+    executor: Executor | None = None,
 ) -> Journal:
     """Answer every recording that is new or has changed; gives the journal, from which the worklist is written.
 
     policy:       which of them go to people; None: only those of doubtful quality, until the worklist rations them
+    n_readers:    processes that read; for each process of the executor's, where there is one
+    executor:     who reads and answers; None: this process and its readers
     only_settled: leave alone what may still be on its way: files changed a moment ago, headers without their signal
     """
     out = Path(out)
@@ -60,10 +61,9 @@ def triage_files(
     there = [place for place in waiting if isinstance(place, Place)]
     done = len(journal)
     total = done + len(waiting)
-    outcomes = _chained(lost, read_apart(there, wanted, n_readers=n_readers) if there else iter(()))
-    for group in _grouped(outcomes):
-        journal.add(answered(ensemble, policy, group))
-        done += len(group)
+    for rows in _answers(ensemble, policy, wanted, n_readers, lost, there, executor):
+        journal.add(rows)
+        done += len(rows)
         if told:
             told(done, total)
     return journal
@@ -73,94 +73,26 @@ def _place(found: Place | Unread) -> Place:
     return found if isinstance(found, Place) else found.place
 
 
-def _grouped(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:
-    """Recordings that are answered together: so many, or fewer where they are long."""
-    group: list[Outcome] = []
-    n_samples = 0
-    for one in outcomes:
-        group.append(one)
-        n_samples += one.signal.size if isinstance(one, Fitted) else 0
-        if len(group) == _GROUP or n_samples >= _GROUP_SAMPLES:
-            yield group
-            group, n_samples = [], 0
-    if group:
-        yield group
+def _answers(
+    ensemble: Ensemble,
+    policy: Policy | None,
+    wanted: Wanted,
+    n_readers: int,
+    lost: Sequence[Unread],
+    there: Sequence[Place],
+    executor: Executor | None,
+) -> Iterator[list[Row]]:
+    """Lines for all of them, some at a time."""
+    if executor and there:
+        if lost:
+            yield answered(ensemble, policy, lost)
+        yield from answered_elsewhere(executor, ensemble, policy, wanted, n_readers, there)
+        return
+    outcomes = _chained(lost, read_apart(there, wanted, n_readers=n_readers) if there else iter(()))
+    for group in grouped(outcomes):
+        yield answered(ensemble, policy, group)
 
 
 def _chained(lost: Sequence[Unread], read: Iterator[Outcome]) -> Iterator[Outcome]:
     yield from lost
     yield from read
-
-
-def answered(ensemble: Ensemble, policy: Policy | None, group: Sequence[Outcome]) -> list[Row]:
-    """A line for each recording of the group: what the ensemble says, and whether a person is to read it."""
-    fitted = [one for one in group if isinstance(one, Fitted)]
-    prediction = ensemble.predict_fitted([one.id for one in fitted], [one.signal for one in fitted])
-    reasons = [""] * len(fitted)
-    if policy:
-        reasons = [policy.reason(prediction, i) if d else "" for i, d in enumerate(policy.deferred(prediction))]
-    model = ensemble.card.get("weights_sha256", "")
-    rows = iter([_row(one, prediction, i, reasons[i], model) for i, one in enumerate(fitted)])
-    return [next(rows) if isinstance(one, Fitted) else _unread_row(one, model) for one in group]
-
-
-def _row(one: Fitted, prediction: Prediction, place: int, doubt: str, model: str) -> Row:
-    """doubt: why the policy defers it, if it does"""
-    label = int(prediction.label_index[place])
-    severity = one.quality.severity
-    if severity is Severity.UNREADABLE:
-        decision, reason = UNREADABLE, one.quality.reasons[0]
-    elif severity is Severity.DOUBTFUL:
-        decision, reason = DEFERRED, one.quality.reasons[0]
-    else:
-        decision, reason = DEFERRED if doubt else CERTAIN, doubt
-    votes = prediction.member_probs[place].argmax(axis=1)
-    return {
-        "id": printable(one.id),
-        "source": str(one.place),
-        "stamp": one.place.stamp,
-        "class": prediction.classes[label],
-        "decision": decision,
-        "reason": reason,
-        "uncertainty": round(float(prediction.uncertainty[place]), _DIGITS),
-        "probability": round(float(prediction.probs[place, label]), _DIGITS),
-        "calibrated_probability": round(float(prediction.calibrated[place, label]), _DIGITS),
-        "probabilities": _by_class(prediction, prediction.probs[place]),
-        "member_probabilities": [_by_class(prediction, probs) for probs in prediction.member_probs[place]],
-        "votes": [prediction.classes[vote] for vote in votes],
-        "quality": str(severity),
-        "quality_reasons": list(one.quality.reasons),
-        "seconds": round(one.seconds, 3),
-        "sha256": one.sha256,
-        "model_sha256": model,
-        "trace": one.trace,
-        "trace_s": round(one.trace_s, 4),
-    }
-
-
-def _by_class(prediction: Prediction, probs: Any) -> dict[str, float]:
-    return {name: round(float(p), _DIGITS) for name, p in zip(prediction.classes, probs, strict=True)}
-
-
-def _unread_row(one: Unread, model: str) -> Row:
-    return {
-        "id": printable(Path(one.place.name).stem),
-        "source": str(one.place),
-        "stamp": one.place.stamp,
-        "class": "",
-        "decision": UNREADABLE,
-        "reason": printable(one.reason),
-        "uncertainty": None,
-        "probability": None,
-        "calibrated_probability": None,
-        "probabilities": {},
-        "member_probabilities": [],
-        "votes": [],
-        "quality": str(Severity.UNREADABLE),
-        "quality_reasons": [],
-        "seconds": None,
-        "sha256": one.sha256,
-        "model_sha256": model,
-        "trace": [],
-        "trace_s": 0.0,
-    }

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ecgquorum.atomic import file_written_whole, write_atomically
 from ecgquorum.recordings.paper import LARGE_MM, STANDARD
+from ecgquorum.triage.answering import CERTAIN, DEFERRED, UNREADABLE
 from ecgquorum.triage.journal import Journal, Row
-from ecgquorum.triage.run import CERTAIN, DEFERRED, UNREADABLE
 
 COLUMNS = (
     "id",

@@ -1,0 +1,63 @@
+"""Triage by other processes or machines: a shard of recordings is read and answered there, and written down here.
+
+The journal is this command's alone. A shard whose process or machine is lost is done again as a whole, with the same
+answers, so that nothing is in the worklist twice and nothing is missing.
+"""
+
+import atexit
+import socket
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from ecgquorum.cluster import Executor, Task
+from ecgquorum.ensemble import Ensemble
+from ecgquorum.errors import ClusterError
+from ecgquorum.recordings.apart import Readers, Wanted
+from ecgquorum.recordings.places import Place, Unread, is_there
+from ecgquorum.triage.answering import answered, grouped
+from ecgquorum.triage.journal import Row
+from ecgquorum.triage.policies import Policy
+
+SHARD = 64
+
+
+def answered_elsewhere(
+    executor: Executor,
+    ensemble: Ensemble,
+    policy: Policy | None,
+    wanted: Wanted,
+    n_readers: int,
+    places: Sequence[Place],
+) -> Iterator[list[Row]]:
+    """A line for each recording, shard by shard, as they come."""
+    shards = (
+        Task(f"recordings {start + 1} to {min(start + SHARD, len(places))}", places[start : start + SHARD])
+        for start in range(0, len(places), SHARD)
+    )
+    for _, (rows, unseen, host) in executor.run(_answered, shards, (ensemble, policy, wanted, n_readers)):
+        for place in unseen:
+            if is_there(place):
+                raise ClusterError(
+                    f"{host}: expected to see {place}, found no such file; every machine of the cluster needs the "
+                    "same files at the same place"
+                )
+        gone = [Unread(place, f"{place}: expected a recording, found no such file") for place in unseen]
+        yield [*rows, *answered(ensemble, policy, gone)]
+
+
+def _answered(
+    ensemble: Ensemble, policy: Policy | None, wanted: Wanted, n_readers: int, places: Sequence[Place]
+) -> tuple[list[Row], list[Place], str]:
+    """One shard, in whatever process this is; what this machine does not see; and the machine's name."""
+    there = [place for place in places if is_there(place)]
+    outcomes = _readers(wanted, n_readers).outcomes(there)
+    rows = [row for group in grouped(outcomes) for row in answered(ensemble, policy, group)]
+    return rows, [place for place in places if place not in there], socket.gethostname()
+
+
+@lru_cache(maxsize=1)
+def _readers(wanted: Wanted, n_readers: int) -> Readers:
+    """The readers of this process, kept from shard to shard: they take longer to start than to read a shard."""
+    readers = Readers(wanted, n_readers)
+    atexit.register(readers.__exit__)
+    return readers

@@ -1,0 +1,96 @@
+"""Which clusters are used, and which are refused: those that strangers could use as well."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ecgquorum.cluster import connection
+
+pytest.importorskip("ray", reason="Ray is not installed")
+
+OPEN_CLUSTER = """
+import sys
+from ray.cluster_utils import Cluster
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+print(cluster.address, flush=True)
+sys.stdin.read()
+cluster.shutdown()
+"""
+
+
+def triage(tiny_run, tmp_path, *options, **env):
+    options = ["--model", tiny_run, "--budget", "10%", "--out", tmp_path / "out", *options]
+    ran = [sys.executable, "-m", "ecgquorum.cli", "triage", tmp_path, *options]
+    known = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    return subprocess.run(list(map(str, ran)), capture_output=True, text=True, check=False, env=known | env)
+
+
+def refusal(ran):
+    """The one line of an error."""
+    assert ran.returncode == 1
+    lines = ran.stderr.strip().splitlines()
+    assert lines[-1].startswith("error: ") or len(lines) > 1
+    return " ".join(ran.stderr.split())
+
+
+@pytest.fixture(scope="module")
+def open_cluster():
+    """The address of a cluster that asks nobody for a token and listens on the network."""
+    known = os.environ | {"RAY_AUTH_MODE": "disabled"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", OPEN_CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=known
+    )
+    yield process.stdout.readline().strip()
+    process.communicate("", timeout=60)
+
+
+def test_an_open_cluster_is_refused(open_cluster, tiny_run, tmp_path):
+    if connection._is_loopback(connection._host(open_cluster)):
+        pytest.skip("this machine is on no network")
+    for env in ({"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "f" * 64}):
+        ran = triage(tiny_run, tmp_path, "--executor", "ray", "--address", open_cluster, **env)
+        said = refusal(ran)
+        assert f"error: {open_cluster}: expected a Ray cluster that asks for a token, found one that answers" in said
+        assert "start it with RAY_AUTH_MODE=token on every machine" in said
+        assert "Traceback" not in said
+
+
+def test_a_closed_cluster_answers_no_stranger(two_machines):
+    assert not connection.answers_strangers(two_machines.address)
+
+
+def test_an_open_one_does(open_cluster):
+    assert connection.answers_strangers(open_cluster)
+
+
+def test_without_the_token_there_is_one_line(two_machines, tiny_run, tmp_path):
+    ran = triage(tiny_run, tmp_path, "--executor", "ray", "--address", two_machines.address)
+    said = refusal(ran)
+    assert f"error: {two_machines.address}: expected a Ray cluster" in said
+    assert "token" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--address", "auto"), "--address: expected --executor ray with it, found local"),
+        (("--executor", "ray", "--address", "auto", "--workers", "2"), "--workers: expected it without --address"),
+        (("--executor", "ray", "--address", "ray://host:10001"), "--address: expected auto or HOST:PORT, found ray://"),
+        (("--executor", "ray", "--address", "nowhere"), "--address: expected auto or HOST:PORT, found nowhere"),
+        (("--executor", "ray", "--address", "127.0.0.1:9"), "127.0.0.1:9: expected a Ray cluster, found nobody there"),
+    ],
+)
+def test_wrong_options_are_one_line(options, reason, tiny_run, tmp_path):
+    ran = triage(tiny_run, tmp_path, *options)
+    assert reason in refusal(ran)
+    assert "Traceback" not in ran.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cluster_of_this_machine_alone_is_started_and_closed(tiny_run, tmp_path):
+    ran = triage(tiny_run, tmp_path, "--executor", "ray", "--threads", "1")
+    assert ran.returncode == 0, ran.stderr
+    assert "nothing to sort" in ran.stdout

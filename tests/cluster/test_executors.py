@@ -1,0 +1,89 @@
+"""What holds for every executor: everything is done once, in order of need, and losses are made good."""
+
+import itertools
+
+import pytest
+import torch
+
+from ecgquorum.cluster import LocalExecutor, Task
+from ecgquorum.cluster.executor import RETRIES
+from ecgquorum.errors import ClusterError, TrainingError
+from tests.cluster import work
+
+
+def test_every_task_is_done_once(executor):
+    found = {task.name: said for task, said in executor.run(work.doubled, tasks(range(9)), (100,))}
+    assert found == {str(i): 100 + 2 * i for i in range(9)}
+
+
+def test_a_task_waits_for_those_it_needs(executor, tmp_path):
+    graph = [
+        Task("a", ("a", 0.2)),
+        Task("b", ("b", 0.05), frozenset("a")),
+        Task("c", ("c", 0.05), frozenset("a")),
+        Task("d", ("d", 0.05), frozenset("bc")),
+    ]
+    when = {task.name: times for task, times in executor.run(work.noted, graph, (str(tmp_path),))}
+    for task in graph:
+        for earlier in task.after:
+            assert when[earlier][1] <= when[task.name][0]
+
+
+def test_what_needs_nothing_overtakes_what_waits(executor, tmp_path):
+    graph = [Task("a", ("a", 0.5)), Task("b", ("b", 0.0), frozenset("a")), Task("c", ("c", 0.0))]
+    order = [task.name for task, _ in executor.run(work.noted, graph, (str(tmp_path),))]
+    assert order == ["c", "a", "b"]
+
+
+def test_tasks_are_taken_as_there_is_room(executor):
+    taken = []
+
+    def endless():
+        for i in itertools.count():
+            taken.append(i)
+            yield Task(str(i), i)
+
+    running = executor.run(work.doubled, endless(), (0,))
+    for _ in range(5):
+        next(running)
+    running.close()
+    assert len(taken) <= 5 + executor.room
+
+
+def test_a_lost_process_costs_its_task_only_a_repetition(executor, tmp_path):
+    found = [said for _, said in executor.run(work.killed_at_first, tasks(range(4)), (str(tmp_path),))]
+    assert sorted(found) == [0, 1, 2, 3]
+    assert [said for _, said in executor.run(work.doubled, tasks([1]), (0,))] == [2]
+
+
+def test_a_task_that_always_kills_is_given_up(executor):
+    with pytest.raises(ClusterError, match=rf"^poison: expected its process to live, lost it {RETRIES + 1} times"):
+        list(executor.run(work.always_killed, [Task("poison", 0)]))
+
+
+def test_an_error_of_the_task_is_that_error(executor):
+    with pytest.raises(TrainingError, match="^7: expected something else$"):
+        list(executor.run(work.refused, tasks([7])))
+    assert [said for _, said in executor.run(work.doubled, tasks([1]), (0,))] == [2]
+
+
+def test_the_same_threads_give_the_same_bits(executor):
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        _, here = work.multiplied(3)
+    finally:
+        torch.set_num_threads(before)
+    ((_, (threads, there)),) = executor.run(work.multiplied, tasks([3]))
+    assert threads == 1
+    assert torch.equal(here, there)
+
+
+def test_processes_are_kept_from_run_to_run():
+    with LocalExecutor(workers=1, threads=1) as executor:
+        first, second = (next(iter(executor.run(work.process, tasks([0]))))[1] for _ in range(2))
+    assert first == second
+
+
+def tasks(items):
+    return [Task(str(item), item) for item in items]

@@ -1,0 +1,179 @@
+"""The same study and the same worklist, whoever does the work and whatever is lost on the way."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from ecgquorum import Scorecard, load_ensemble
+from ecgquorum.cluster import LocalExecutor
+from ecgquorum.cluster.executor import Lost
+from ecgquorum.recordings import write
+from ecgquorum.triage import elsewhere, triage_files, write_worklist
+from ecgquorum.triage.policies import Threshold
+
+pytest.importorskip("ray", reason="Ray is not installed")
+from ecgquorum.cluster.on_ray import RayExecutor
+
+SMALL_STUDY = """
+strategies = ["baseline", "dec+part", "dec+adv"]
+name = "small"
+members = 2
+[input]
+window_s = 5.0
+[member]
+width = 0.125
+[training]
+epochs = 1
+batch_size = 16
+[cohort]
+source = "synthetic:physionet2017"
+records = 90
+seconds = 4.0
+[decorrelation]
+projected = 8
+[adversarial]
+steps = 1
+step = 1.0
+epochs = 1
+[evaluation]
+masking_records = 4
+epsilons = [50.0]
+[[evaluation.attacks]]
+kind = "pgd"
+options = { n_steps = 2 }
+[[evaluation.attacks]]
+kind = "square"
+target = "ensemble"
+options = { n_queries = 4 }
+"""
+
+
+def command(*arguments, **env):
+    ran = [sys.executable, "-m", "ecgquorum.cli", *map(str, arguments)]
+    return subprocess.run(ran, capture_output=True, text=True, check=False, env=os.environ | env)
+
+
+def test_a_study_is_the_same_to_the_bit(two_machines, tmp_path):
+    (tmp_path / "small.toml").write_text(SMALL_STUDY)
+    outs = {}
+    for name, options in (
+        ("here", ()),
+        ("processes", ("--workers", "2")),
+        ("ray", ("--executor", "ray", "--address", two_machines.address)),
+    ):
+        outs[name] = tmp_path / name
+        ran = command("study", tmp_path / "small.toml", "--out", outs[name], "--threads", "1", *options)
+        assert ran.returncode == 0, ran.stderr
+    here = outs.pop("here")
+    kept = {path.name for path in (here / "members").iterdir()}
+    assert len(kept) == 6  # what strategies share is trained once: 2 + 1 + 1 members, and 2 that go on under attack
+    for other in outs.values():
+        assert {path.name for path in (other / "members").iterdir()} == kept
+        for strategy in ("baseline", "dec+part", "dec+adv"):
+            ours, theirs = (load_ensemble(out / "runs" / strategy) for out in (here, other))
+            assert ours.card["weights_sha256"] == theirs.card["weights_sha256"]
+            assert all(torch.equal(a, b) for a, b in zip(ours.parameters(), theirs.parameters(), strict=True))
+        assert (other / "scorecard.json").read_bytes() == (here / "scorecard.json").read_bytes()
+        cards = [Scorecard.load(out / "scorecard.json") for out in (here, other)]
+        for key, said in cards[0].answers.items():
+            assert (said.member_probs == cards[1].answers[key].member_probs).all()
+        assert [e.crafted.keys() for e in cards[0].examples] == [e.crafted.keys() for e in cards[1].examples]
+
+
+@pytest.fixture
+def folder(tmp_path, tiny_cohort):
+    """100 good recordings and one that cannot be read."""
+    place = tmp_path / "in"
+    place.mkdir()
+    for i in range(100):
+        write(tiny_cohort.recording(i % len(tiny_cohort)), place / f"r{i:03d}.npz")
+    (place / "broken.npz").write_bytes(b"this is no recording")
+    return place
+
+
+def worklist(model, folder, out, executor=None, told=None):
+    journal = triage_files(model, Threshold(0.5), [folder], out, n_readers=1, executor=executor, told=told)
+    with journal:
+        write_worklist(journal, out, "tiny", "")
+    return (out / "worklist.jsonl").read_bytes()
+
+
+class Watched(RayExecutor):
+    """Counts what was lost."""
+
+    n_lost = 0
+
+    def _outcome(self, handle):
+        outcome = super()._outcome(handle)
+        self.n_lost += isinstance(outcome, Lost)
+        return outcome
+
+
+def test_a_killed_machine_changes_nothing_in_the_worklist(two_machines, tiny_ensemble, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(elsewhere, "SHARD", 8)
+    expected = worklist(tiny_ensemble, folder, tmp_path / "here")
+    assert len(expected.splitlines()) == 101
+    doomed = two_machines.add_node(num_cpus=1)
+    seen = []
+
+    def told(done, total):
+        if not seen and done >= 40:
+            two_machines.remove_node(doomed, allow_graceful=False)
+        if done >= 40:
+            seen.append(done)
+
+    with Watched(two_machines.address, threads=1) as executor:
+        found = worklist(tiny_ensemble, folder, tmp_path / "ray", executor, told)
+        assert executor.n_lost >= 1
+    assert seen[0] < 101, "the machine was killed after everything was done"
+    assert found == expected
+
+
+def test_processes_give_the_same_worklist_and_go_on_where_they_stopped(tiny_ensemble, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(elsewhere, "SHARD", 16)
+    expected = worklist(tiny_ensemble, folder, tmp_path / "here")
+
+    class Stopped(Exception):
+        pass
+
+    def stop(done, total):
+        raise Stopped
+
+    with LocalExecutor(2, 1) as executor:
+        with pytest.raises(Stopped):
+            worklist(tiny_ensemble, folder, tmp_path / "there", executor, stop)
+        counts = []
+        found = worklist(tiny_ensemble, folder, tmp_path / "there", executor, lambda done, _: counts.append(done))
+    assert found == expected
+    assert counts[0] >= 32, "what was answered before was answered again"
+
+
+def test_a_machine_that_does_not_see_the_files_is_named(tiny_ensemble, folder, tmp_path, monkeypatch):
+    class Blind(LocalExecutor):
+        """Its processes see nothing, as on a machine where the folder is not mounted."""
+
+        def run(self, function, tasks, common=()):
+            for task in tasks:
+                yield task, ([], list(task.item), "far")
+
+    with Blind(1, 1) as executor, pytest.raises(Exception, match="^far: expected to see .*same files at the same"):
+        worklist(tiny_ensemble, folder, tmp_path / "out", executor)
+    journal = triage_files(tiny_ensemble, Threshold(0.5), [], tmp_path / "out")
+    with journal:
+        assert len(journal) == 0
+
+
+def test_evaluate_and_triage_take_a_cluster(two_machines, tiny_run, tiny_cohort, folder, tmp_path):
+    ray = ("--executor", "ray", "--address", two_machines.address)
+    options = ("--attack", "pgd", "--epsilons", "50", "--part", "tune", "--threads", "1")
+    for name, where in (("here", ()), ("ray", ray)):
+        out = tmp_path / name / "card.json"
+        ran = command("evaluate", tiny_run, "--cohort", tiny_cohort.path, "--out", out, *options, *where)
+        assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "here" / "card.json").read_bytes() == (tmp_path / "ray" / "card.json").read_bytes()
+    ran = command("triage", folder, "--model", tiny_run, "--budget", "10%", "--out", tmp_path / "out", *ray)
+    assert ran.returncode == 0, ran.stderr
+    assert "1 unreadable" in ran.stdout

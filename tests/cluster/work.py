@@ -1,0 +1,50 @@
+"""Tasks that tests give to executors; a module's own functions, so that any process finds them."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import torch
+
+from ecgquorum.errors import TrainingError
+
+
+def doubled(offset, item):
+    return offset + 2 * item
+
+
+def noted(folder, item):
+    """Write down when it began and ended; the item is (name, seconds)."""
+    name, seconds = item
+    began = time.monotonic()
+    time.sleep(seconds)
+    (Path(folder) / name).touch()
+    return began, time.monotonic()
+
+
+def killed_at_first(folder, item):
+    """Dies the first time it is given this item, as a process does whose memory ran out."""
+    mark = Path(folder) / f"begun-{item}"
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return item
+
+
+def always_killed(item):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def refused(item):
+    raise TrainingError(f"{item}: expected something else")
+
+
+def multiplied(seed):
+    """Threads, and a product whose last bits depend on them."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.get_num_threads(), torch.randn(300, 300, generator=generator).matrix_power(3)
+
+
+def process(item):
+    return os.getpid()
