@@ -136,14 +136,14 @@ def test_processes_give_the_same_worklist_and_go_on_where_they_stopped(tiny_ense
     monkeypatch.setattr(elsewhere, "SHARD", 16)
     expected = worklist(tiny_ensemble, folder, tmp_path / "here")
 
-    class Stopped(Exception):
+    class StoppedError(Exception):
         pass
 
     def stop(done, total):
-        raise Stopped
+        raise StoppedError
 
     with LocalExecutor(2, 1) as executor:
-        with pytest.raises(Stopped):
+        with pytest.raises(StoppedError):
             worklist(tiny_ensemble, folder, tmp_path / "there", executor, stop)
         counts = []
         found = worklist(tiny_ensemble, folder, tmp_path / "there", executor, lambda done, _: counts.append(done))

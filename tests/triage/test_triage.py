@@ -78,7 +78,7 @@ def test_going_on_answers_nothing_twice(ensemble, folder, tmp_path, monkeypatch)
     asked = []
     real = type(ensemble).predict_fitted
     monkeypatch.setattr(type(ensemble), "predict_fitted", lambda self, ids, s: asked.extend(ids) or real(self, ids, s))
-    monkeypatch.setattr("ecgquorum.triage.run._GROUP", 4)
+    monkeypatch.setattr("ecgquorum.triage.answering._GROUP", 4)
     out = tmp_path / "again"
     first = run(ensemble, folder, out)
     assert len(asked) == 13

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ecgquorum.console import err
 from ecgquorum.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -57,10 +58,16 @@ def chosen_executor(
     shared = threads or max(1, torch.get_num_threads() // (workers or 1))
     if where is Where.LOCAL:
         with LocalExecutor(workers or 1, shared) as executor:
+            executor.told = _warn
             yield executor
         return
     from ecgquorum.cluster.on_ray import RayExecutor
 
     n_threads = shared if address is None else threads or 1
     with RayExecutor(address, n_threads, wants_gpu=device != "cpu", workers=workers or 1) as cluster:
+        cluster.told = _warn
         yield cluster
+
+
+def _warn(line: str) -> None:
+    err.print(line, style="yellow", markup=False)

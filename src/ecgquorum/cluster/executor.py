@@ -49,9 +49,11 @@ class Executor(ABC):
     """Does tasks somewhere; use as a context.
 
     threads: how many CPU cores each task gets; numbers are the same to the bit for the same number of threads
+    told:    is told in a line what was lost and is begun again
     """
 
     threads: int
+    told: Callable[[str], None] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -115,6 +117,8 @@ class Executor(ABC):
                                 f"({outcome.why}); look at the memory of the machine, or give --workers fewer"
                             )
                         waiting.appendleft(task)
+                        if self.told:
+                            self.told(f"{task.name}: lost ({outcome.why}); it is begun again")
                     else:
                         done.add(task.name)
                         yield task, outcome
