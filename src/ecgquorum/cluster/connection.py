@@ -91,15 +91,24 @@ def check_closed(address: str) -> None:
 def answers_strangers(address: str) -> bool:
     """Whether the cluster answers a process that has no token."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
-    asked = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "ray.scripts.scripts", "status", "--address", address],
-        env=known | {"RAY_AUTH_MODE": "disabled"},
-        capture_output=True,
-        text=True,
-        timeout=_PATIENCE_S,
-        check=False,
-    )
-    return asked.returncode == 0
+    try:
+        asked = subprocess.run(  # noqa: S603
+            [sys.executable, "-m", "ray.scripts.scripts", "status", "--address", address],
+            env=known | {"RAY_AUTH_MODE": "disabled"},
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        found = "no answer"
+    else:
+        if asked.returncode == 0:
+            return True
+        if "AuthenticationError" in asked.stderr:
+            return False
+        found = (asked.stderr.strip().splitlines() or ["nothing"])[-1]
+    raise ClusterError(f"{address}: expected to learn whether the cluster asks for a token, found: {found}")
 
 
 def _listens(host: str, port: int) -> bool:
