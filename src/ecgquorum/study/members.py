@@ -8,6 +8,7 @@ from ecgquorum.cohorts import Cohort
 from ecgquorum.ensemble import Ensemble, load_ensemble
 from ecgquorum.recipe import Recipe, Study
 from ecgquorum.study.progress import StudyProgress
+from ecgquorum.study.watching import EpochWatch
 from ecgquorum.training import planned_units, train_ensemble, train_planned
 from ecgquorum.training.progress import unit_name
 
@@ -21,9 +22,13 @@ def trained_elsewhere(
     """The study's ensembles, their members trained by the executor; the same bits as if they were trained here."""
     out = out.resolve()
     tasks = list(training_tasks(study, cohort))
-    for done, (task, told) in enumerate(executor.run(_trained, tasks, (cohort, out, device)), start=1):
-        if progress:
-            progress.finished(f"{task.name}: {told}", done, len(tasks))
+    names = {identity: task.name for task in tasks if (identity := task.item[1])}
+    running = enumerate(executor.run(_trained, tasks, (cohort, out, device)), start=1)
+    with EpochWatch(out / "members", names, progress.said if progress else _unsaid) as watch:
+        for done, (task, told) in running:
+            watch.look()
+            if progress:
+                progress.finished(f"{task.name}: {told}", done, len(tasks))
     return [load_ensemble(run_of(out, strategy)) for strategy in study.strategies]
 
 
@@ -54,11 +59,15 @@ def train_strategy(recipe: Recipe, cohort: Cohort, out: Path, **how: object) -> 
     return train_ensemble(recipe, cohort, run, resume=begun, store=out / "members", **how)  # type: ignore[arg-type]
 
 
+def _unsaid(line: str) -> None:
+    """To nobody."""
+
+
 def _trained(cohort: Cohort, out: Path, device: str, item: Item) -> str:
     """One task; gives what to say of it."""
     recipe, identity = item
     if identity is None:
-        ensemble = train_strategy(recipe, cohort, out, device=device)
-        return f"tune accuracy {ensemble.card['tune_accuracy']:.4f}"
-    row = train_planned(recipe, cohort, out / "members", identity, device=device)
-    return f"epoch {row['epoch']}, tune accuracy {row['tune_accuracy']:.4f}"
+        accuracy = train_strategy(recipe, cohort, out, device=device).card["tune_accuracy"]
+    else:
+        accuracy = train_planned(recipe, cohort, out / "members", identity, device=device)["tune_accuracy"]
+    return f"done, tune accuracy {accuracy:.4f}"

@@ -22,9 +22,13 @@ class StudyProgress:
         self._progress.reset(self._task, total=None, description=stage)
         return ProgressBar(self._progress, self._task, recipe, stage)
 
+    def said(self, line: str) -> None:
+        """A line that stays."""
+        self._progress.console.print(line, highlight=False, markup=False)
+
     def finished(self, what: str, done: int, total: int) -> None:
         """For trainings that go on elsewhere: a line that stays for each, and the bar."""
-        self._progress.console.print(what, highlight=False)
+        self.said(what)
         self._progress.update(self._task, completed=done, total=total, description="training")
 
     def told(self, stage: str) -> Told:

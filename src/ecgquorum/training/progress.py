@@ -48,12 +48,15 @@ class ProgressBar:
     def on_epoch(self, unit: Unit, row: Row) -> None:
         """Print a line that stays."""
         self._tuned = f"  tune {row['tune_accuracy']:.3f}"
-        self._progress.console.print(
-            f"{self._stage}{unit_name(unit)}  epoch {row['epoch']:3d}  loss {row['loss']:.4f}  "
-            f"tune loss {row['tune_loss']:.4f}  "
-            f"tune accuracy {row['tune_accuracy']:.4f}  {row['seconds']:.1f} s",
-            highlight=False,
-        )
+        self._progress.console.print(f"{self._stage}{unit_name(unit)}  {epoch_line(row)}", highlight=False)
+
+
+def epoch_line(row: Row) -> str:
+    """An epoch of the history when people read it."""
+    return (
+        f"epoch {row['epoch']:3d}  loss {row['loss']:.4f}  tune loss {row['tune_loss']:.4f}  "
+        f"tune accuracy {row['tune_accuracy']:.4f}  {row['seconds']:.1f} s"
+    )
 
 
 def unit_name(unit: Unit) -> str:

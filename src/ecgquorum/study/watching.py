@@ -1,0 +1,51 @@
+"""Trainings that go on elsewhere, seen through the store that they write to."""
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Self
+
+from ecgquorum.training.checkpoint import Checkpoint
+from ecgquorum.training.progress import epoch_line
+from ecgquorum.training.store import MemberStore
+
+_EVERY_S = 2.0
+
+
+class EpochWatch:
+    """Tells of the epochs that trainings finish, for as long as the block runs.
+
+    names: identity -> what to call the training
+    """
+
+    def __init__(self, store: Path, names: Mapping[str, str], told: Callable[[str], None]) -> None:
+        self._paths = {identity: MemberStore(store).checkpoint_path(identity) for identity in names}
+        self._names, self._told = names, told
+        self._changed = {identity: _changed(path) for identity, path in self._paths.items()}
+        self._looking, self._over = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(_EVERY_S):
+            self.look()
+
+    def look(self) -> None:
+        """Tell of what is new."""
+        with self._looking:
+            for identity, path in self._paths.items():
+                if (now := _changed(path)) != self._changed[identity]:
+                    self._changed[identity] = now
+                    row = Checkpoint.load(path, identity).history[-1]
+                    self._told(f"{self._names[identity]}  {epoch_line(row)}")
+
+
+def _changed(path: Path) -> int:
+    return path.stat().st_mtime_ns if path.is_file() else 0
