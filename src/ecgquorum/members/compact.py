@@ -150,7 +150,7 @@ class CompactMember(Member):
         super().__init__(blocks, channels[-1], n_classes, rate_hz, bands)
         self.decimation = Decimation(max(1, round(rate_hz / INNER_RATE_HZ)))
 
-    def entered(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+    def entered(self, x: Tensor, span: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """The recording at about 100 Hz, and where it is: the rest of the window is padding.
 
         Padding that no recording of the batch reaches is left out: it would be masked in every block.
@@ -158,7 +158,7 @@ class CompactMember(Member):
         live, heard = live_span(x), self.bands(x)
         if torch.compiler.is_exporting():  # a graph cannot look at what is in a batch
             return self.decimation(heard)[:, :, None], coarser(live, self.decimation.factor)[:, :, None]
-        first, last = self._reached(live)
+        first, last = self._reached(live if span is None else span)
         if last - first < x.shape[2]:
             live, heard = live[..., first:last], heard[..., first:last]
         live = coarser(live, self.decimation.factor)

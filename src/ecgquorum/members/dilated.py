@@ -222,7 +222,7 @@ class DilatedMember(Member):
             n_in = n_out
         super().__init__(blocks, n_in, n_classes, rate_hz, bands)
 
-    def entered(self, x: Tensor) -> tuple[Tensor, int]:
+    def entered(self, x: Tensor, span: Tensor | None = None) -> tuple[Tensor, int]:  # noqa: ARG002
         """As published: padding is part of the signal, and the mean runs over all of the window."""
         return self.bands(x), x.shape[2]
 

@@ -259,12 +259,13 @@ def distilled(member: Member, source: Batch, target: Batch, block: int, part: Dv
 
     z = argmin |stage(z, l) - stage(x, l)|^2, by steps along the sign of the gradient
     """
+    span = torch.cat([source.valid, target.valid]).to(source.signal.dtype)  # or both would be cut to their own lengths
     with frozen(member):
         with torch.no_grad():
-            wanted = member.stage(target.signal, block)
+            wanted = member.stage(target.signal, block, span)
 
         def likeness(z: Tensor) -> Tensor:
-            return -(member.stage(z, block) - wanted).square().mean(dim=(1, 2))
+            return -(member.stage(z, block, span) - wanted).square().mean(dim=(1, 2))
 
         bound = torch.tensor(_bound(part), dtype=source.signal.dtype, device=source.signal.device)
         moved = ascended(likeness, source, bound, n_steps=part.steps, step=part.step)
