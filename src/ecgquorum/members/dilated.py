@@ -18,6 +18,7 @@ from ecgquorum.members.convolution import Geometry, convolved
 from ecgquorum.members.dropout import Dropout
 from ecgquorum.members.folding import Folded, Folding, is_frozen
 from ecgquorum.members.member import Block, Member
+from ecgquorum.members.norm import BatchNorm1d
 from ecgquorum.members.patches import patch_convolved
 
 
@@ -108,7 +109,7 @@ class _DilatedBlock(Block):
         shape = plan.shape
         self.plan = plan
         self.conv = nn.Conv1d(n_in, n_out, shape.kernel, padding=shape.padding, dilation=shape.dilation)
-        self.norm = nn.BatchNorm1d(n_out)
+        self.norm = BatchNorm1d(n_out)
         self.dropout = Dropout(dropout)
         self._folding = Folding()
 
