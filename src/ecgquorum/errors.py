@@ -13,6 +13,7 @@ EcgQuorumError
 ├── DrawingError     a recording cannot be drawn as it was asked for
 ├── ScorecardError   a scorecard is missing or damaged, or does not go with the others
 ├── PolicyError      a policy of triage cannot be fitted, or is not one that this version knows
+├── ClusterError     work cannot be given to other processes or machines, or was lost there
 ├── TriageError      triage cannot begin, or cannot go on where it stopped
 └── DeskError        the review desk cannot be opened, or refuses what it is asked
 
@@ -70,6 +71,10 @@ class ScorecardError(EcgQuorumError):
 
 class PolicyError(EcgQuorumError):
     """A policy of triage cannot be fitted, or is not one that this version knows."""
+
+
+class ClusterError(EcgQuorumError):
+    """Work cannot be given to other processes or machines, or was lost there."""
 
 
 class TriageError(EcgQuorumError):

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, distributed
+from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from ecgquorum.errors import TrainingError
@@ -41,7 +42,7 @@ def joined() -> Iterator[None]:
     try:
         store, rank, n_ranks = next(rendezvous("env://"))
         _n_joined += 1
-        _store = distributed.PrefixStore(f"ecgquorum/{_n_joined}", store)  # notes of an earlier time would mislead
+        _store = PrefixStore(f"ecgquorum/{_n_joined}", store)  # notes of an earlier time would mislead
         # no backend is named: gloo carries what is on the CPU, and NCCL what is on a GPU
         distributed.init_process_group(store=_store, rank=rank, world_size=n_ranks, timeout=PATIENCE)
     except (RuntimeError, ValueError) as error:

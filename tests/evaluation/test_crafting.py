@@ -8,7 +8,9 @@ from ecgquorum import Cohort, load_ensemble
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import AttackError
 from ecgquorum.evaluation import evaluate
-from ecgquorum.evaluation.crafting import Crafting, member_hashes, shards
+from ecgquorum.evaluation.answering import Sitting, answered_shards, planned_shards
+from ecgquorum.evaluation.conditions import planned_conditions
+from ecgquorum.evaluation.crafting import Crafting, member_hashes
 from ecgquorum.recipe import AttackRecipe, EvaluationRecipe
 
 PGD = AttackRecipe(kind="pgd", options={"n_steps": 2})
@@ -101,11 +103,18 @@ def test_a_member_is_known_by_its_bands_too(runs):
 
 
 def test_shards_cover_every_recording_once(runs, cohort):
-    indices = np.arange(70) % len(cohort)
-    found = list(shards(None, runs["baseline"], cohort, indices, None))
-    places = np.concatenate([places for places, _ in found])
+    indices, plan = np.arange(70) % len(cohort), planned_conditions(EvaluationRecipe(attacks=()))
+    sitting = Sitting(list(runs.values()), cohort, indices, plan, [np.arange(70)], 0, None, "cpu")
+    found = list(answered_shards(sitting, planned_shards(sitting, 0, drawn=[3, 69]), None))
+    places = np.concatenate([shard.places for shard, _ in found])
     np.testing.assert_array_equal(np.sort(places), np.arange(70))
-    np.testing.assert_array_equal(torch.cat([batch.label for _, batch in found]), cohort.labels[indices[places]])
+    for e, ensemble in enumerate(runs.values()):
+        said = np.concatenate([answered.probs[e] for _, answered in found])
+        alone = ensemble.member_probs(cohort.batch(indices[places], ensemble.spec))
+        np.testing.assert_allclose(said, alone, atol=1e-6)
+    drawn = {place: batch for _, answered in found for place, batch in answered.drawn.items()}
+    assert drawn.keys() == {3, 69}
+    torch.testing.assert_close(drawn[69].signal, cohort.batch(indices[[69]], ensemble.spec).signal)
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,10 @@ class Cohort:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __reduce__(self) -> tuple[type["Cohort"], tuple[Path]]:
+        """Sent to another process as its path, not as its samples."""
+        return Cohort, (self.path.resolve(),)
+
     @property
     def data_hash(self) -> str:
         """A hash of everything that training on this cohort depends on."""

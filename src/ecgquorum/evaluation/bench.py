@@ -1,20 +1,22 @@
 """The bench: every ensemble's answers under every condition, on the same recordings."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgquorum.cluster import Executor
 from ecgquorum.cohorts import Batch, Cohort
 from ecgquorum.ensemble import Ensemble, Prediction
 from ecgquorum.ensemble.prediction import information_range
 from ecgquorum.errors import CohortError, ScorecardError
-from ecgquorum.evaluation.conditions import Condition, chosen_records, planned_conditions
-from ecgquorum.evaluation.crafting import Crafting, shards
+from ecgquorum.evaluation.answering import Shard, Sitting, answered_shards, planned_shards
+from ecgquorum.evaluation.conditions import chosen_records, planned_conditions
+from ecgquorum.evaluation.crafting import Crafting
 from ecgquorum.evaluation.examples import Example, chosen_examples, draw_attacked
 from ecgquorum.evaluation.measuring import Answers
-from ecgquorum.recipe import AttackRecipe, EvaluationRecipe
+from ecgquorum.recipe import EvaluationRecipe
 
 Told = Callable[[str, int, int], None]
 """What is being done, how many recordings are behind us, and of how many."""
@@ -36,6 +38,8 @@ class Bench:
         evaluation: EvaluationRecipe,
         store: Path | None = None,
         told: Told | None = None,
+        executor: Executor | None = None,
+        device: str = "auto",
     ) -> None:
         self.names, self.ensembles = list(ensembles), list(ensembles.values())
         self.cohort, self.evaluation = cohort, evaluation
@@ -48,7 +52,11 @@ class Bench:
         self.ranges = [ensemble.information_range for ensemble in self.ensembles]
         self.answers: dict[tuple[int, int], Answers] = {}
         self.examples: list[Example] = []
-        self._store, self._told = store, told
+        self._told, self._executor = told, executor
+        place = store.resolve() if store else None
+        self._sitting = Sitting(
+            self.ensembles, cohort, self.indices, self._plan, self.records, evaluation.seed, place, device
+        )
         self._done, self._total = 0, len(self.ensembles) * sum(map(len, self.records))
 
     def chosen(self, records: int | None) -> NDArray[np.int64]:
@@ -57,10 +65,9 @@ class Bench:
 
     def run(self) -> None:
         """Natural recordings first, then attack by attack."""
-        for number, (condition, recipe) in enumerate(self._plan):
-            self._answer(number, condition, recipe)
-            if recipe is None:
-                self._after_natural()
+        self._answer([0])
+        self._after_natural()
+        self._answer(range(1, len(self._plan)))
 
     def tell(self, what: str, done: int = 0) -> None:
         """Say what is being done."""
@@ -68,26 +75,26 @@ class Bench:
         if self._told:
             self._told(what, self._done, self._total)
 
-    def _answer(self, number: int, condition: Condition, recipe: AttackRecipe | None) -> None:
-        """Every ensemble's answers under one condition; what several of them share is crafted once."""
-        indices = self.indices[self.records[number]]
-        groups: dict[str, tuple[Crafting | None, list[int]]] = {}
-        for e, ensemble in enumerate(self.ensembles):
-            crafting = Crafting(recipe, condition.epsilon, ensemble, self.evaluation.seed) if recipe else None
-            key = crafting.key(self.cohort, indices) if crafting else repr(ensemble.spec)
-            groups.setdefault(key, (crafting, []))[1].append(e)
-        probs: dict[int, NDArray[np.float64]] = {}
-        for crafting, group in groups.values():
-            self.tell(str(condition))
-            for places, batch in shards(crafting, self.ensembles[group[0]], self.cohort, indices, self._store):
-                for e in group:
-                    found = self.ensembles[e].member_probs(batch)
-                    probs.setdefault(e, np.empty((len(indices), *found.shape[1:])))[places] = found
-                if 0 in group and recipe:
-                    self._draw_examples(number, places, batch, group)
-                self.tell(str(condition), len(group) * len(places))
-        for e, found in probs.items():
-            self.answers[e, number] = self._said(e, number, found)
+    def _answer(self, numbers: Sequence[int]) -> None:
+        """Every ensemble's answers under these conditions."""
+        drawn = [example.place for example in self.examples]
+        shards = (shard for number in numbers for shard in planned_shards(self._sitting, number, drawn))
+        probs: dict[tuple[int, int], NDArray[np.float64]] = {}
+        for shard, answered in answered_shards(self._sitting, self._telling(shards), self._executor):
+            n_records = len(self.records[shard.number])
+            for e, found in answered.probs.items():
+                whole = probs.setdefault((e, shard.number), np.empty((n_records, *found.shape[1:])))
+                whole[list(shard.places)] = found
+            self._draw_examples(shard, answered.drawn)
+            self.tell(str(self.conditions[shard.number]), len(shard.group) * len(shard.places))
+        for e, number in sorted(probs):
+            self.answers[e, number] = self._said(e, number, probs[e, number])
+
+    def _telling(self, shards: Iterable[Shard]) -> Iterator[Shard]:
+        """Say what is begun, when it is begun."""
+        for shard in shards:
+            self.tell(str(self.conditions[shard.number]))
+            yield shard
 
     def _said(self, e: int, number: int, probs: NDArray[np.float64]) -> Answers:
         """Probabilities as they will be stored, so that what is measured can be measured again."""
@@ -116,14 +123,13 @@ class Bench:
         all_right = np.all([self.answers[e, 0].right for e in range(len(self.ensembles))], axis=0)
         self.examples = chosen_examples(self.cohort, self.indices, everywhere, all_right)
 
-    def _draw_examples(self, number: int, places: NDArray[np.int64], batch: Batch, group: list[int]) -> None:
+    def _draw_examples(self, shard: Shard, drawn: dict[int, Batch]) -> None:
         """Keep what the examples look like when attacked as the first ensemble is."""
-        in_part = self.records[number][places]
-        for example in self.examples:
-            for row in np.flatnonzero(in_part == example.place):
-                index = int(self.indices[example.place])
-                draw_attacked(example, number, batch, int(row), self.cohort, index, self.ensembles[0].spec)
-                example.drawn_of[number] = tuple(self.names[e] for e in group)
+        for row, batch in drawn.items():
+            place = int(self.records[shard.number][row])
+            example = next(one for one in self.examples if one.place == place)
+            draw_attacked(example, shard.number, batch, self.cohort, int(self.indices[place]), self.ensembles[0].spec)
+            example.drawn_of[shard.number] = tuple(self.names[e] for e in shard.group)
 
     def _check(self) -> None:
         """Refuse what cannot be done before anything is."""

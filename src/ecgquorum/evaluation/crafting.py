@@ -7,7 +7,6 @@ one is an attack on member 0 of all. What is crafted is known by a hash of all t
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from ecgquorum.errors import AttackError
 from ecgquorum.randomness import derived_seed
 from ecgquorum.recipe import AttackRecipe
 
-SHARD = 32
 _FORMAT = 2
 
 
@@ -80,29 +78,19 @@ class Crafting:
         return hashes if self.recipe.member is None else [hashes[self.recipe.member]]
 
 
-def shards(
-    crafting: Crafting | None, ensemble: Ensemble, cohort: Cohort, indices: NDArray[np.int64], store: Path | None
-) -> Iterator[tuple[NDArray[np.int64], Batch]]:
-    """The recordings in small batches, attacked unless `crafting` is None; what is in the store is not crafted again.
+def crafted_once(crafting: Crafting, batch: Batch, key: str, start: int, store: Path | None) -> Batch:
+    """The batch, attacked; what is in the store is not crafted again, and what is crafted is kept there.
 
-    Gives the places in `indices` and the batch, on the ensemble's device; recordings of like length come together.
+    key: `crafting.key` · start: where the batch begins among the recordings of that key
     """
-    device = next(ensemble.parameters()).device
-    key = crafting.key(cohort, indices) if crafting else ""
-    order = cohort.by_length(indices)
-    for start in range(0, len(indices), SHARD):
-        places = order[start : start + SHARD]
-        batch = cohort.batch(indices[places], ensemble.spec)
-        if crafting:
-            path = store / key[:16] / f"{start:06d}.safetensors" if store else None
-            found = _stored(path, batch)
-            if found is not None:
-                batch = batch._replace(signal=found)
-            else:
-                batch = crafting.crafted(batch.to(device), f"{key} {start}")
-                if path:
-                    _keep(path, batch)
-        yield places, batch.to(device)
+    path = store / key[:16] / f"{start:06d}.safetensors" if store else None
+    found = _stored(path, batch)
+    if found is not None:
+        return batch._replace(signal=found.to(batch.signal.device))
+    crafted = crafting.crafted(batch, f"{key} {start}")
+    if path:
+        _keep(path, crafted)
+    return crafted
 
 
 def member_hashes(ensemble: Ensemble) -> list[str]:

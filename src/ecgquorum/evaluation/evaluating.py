@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ecgquorum.cluster import Executor
 from ecgquorum.cohorts import Cohort
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.ensemble.bundle import software_versions
@@ -33,12 +34,16 @@ def evaluate(
     *,
     store: str | Path | None = None,
     told: Told | None = None,
+    executor: Executor | None = None,
+    device: str = "auto",
 ) -> Scorecard:
     """Classify a part of the cohort under every condition by every ensemble, measure the answers, look for masking.
 
     ensembles: one, or several by the names that tables call them by
     store:     where crafted recordings are kept and looked for; without one they are crafted anew
     told:      is told how far it is
+    executor:  who attacks and answers; None: this process
+    device:    where an executor's processes compute; here it is where the ensembles are
     """
     if isinstance(ensembles, Ensemble):
         ensembles = named_ensembles([ensembles])
@@ -46,7 +51,7 @@ def evaluate(
     if evaluation.epsilons is None and ensembles:
         scaling = next(iter(ensembles.values())).spec.scaling
         evaluation = evaluation.model_copy(update={"epsilons": EPSILONS[scaling]})
-    bench = Bench(ensembles, cohort, evaluation, Path(store) if store else None, told)
+    bench = Bench(ensembles, cohort, evaluation, Path(store) if store else None, told, executor, device)
     bench.run()
     facts = [_facts(bench, e) for e in range(len(bench.ensembles))]
     counts = {name: int((bench.truth == i).sum()) for i, name in enumerate(cohort.classes)}

@@ -22,6 +22,11 @@ class StudyProgress:
         self._progress.reset(self._task, total=None, description=stage)
         return ProgressBar(self._progress, self._task, recipe, stage)
 
+    def finished(self, what: str, done: int, total: int) -> None:
+        """For trainings that go on elsewhere: a line that stays for each, and the bar."""
+        self._progress.console.print(what, highlight=False)
+        self._progress.update(self._task, completed=done, total=total, description="training")
+
     def told(self, stage: str) -> Told:
         """For the test."""
         self._progress.reset(self._task, total=None, description=stage)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ecgquorum.atomic import write_atomically
 from ecgquorum.attacks import build_attack
+from ecgquorum.cluster import Executor
 from ecgquorum.cohorts import Cohort, build_cohort, open_source
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import RecipeError, ScorecardError
@@ -21,8 +22,9 @@ from ecgquorum.evaluation.conditions import planned_conditions
 from ecgquorum.recipe import Study, load_study
 from ecgquorum.recordings import InputSpec
 from ecgquorum.report import write_report
+from ecgquorum.study.members import train_strategy, trained_elsewhere
 from ecgquorum.study.progress import StudyProgress
-from ecgquorum.training import check_trainable, train_ensemble
+from ecgquorum.training import check_trainable
 
 
 def run_study(
@@ -32,34 +34,46 @@ def run_study(
     cohort: Cohort | None = None,
     device: str = "auto",
     progress: StudyProgress | None = None,
+    executor: Executor | None = None,
 ) -> tuple[Scorecard, Path]:
     """Train what is missing, attack, measure and report; gives the scorecard and the page.
 
     The same call goes on where an earlier one was interrupted. Strategies and attacks may be added between calls; how
     members are trained may not change.
 
-    cohort: the recordings; None: built from what the study names
+    cohort:   the recordings; None: built from what the study names
+    executor: who trains and attacks; None: this process, one thing after another
     """
     out = Path(out)
     _check_out(out, study, cohort)
     write_atomically(out / "study.toml", study.toml())
     cohort = cohort or _own_cohort(study, out, progress)
     _check_plans(study, cohort)
-    ensembles = []
-    for number, strategy in enumerate(study.strategies):
-        recipe, run = study.recipe.with_strategy(strategy), out / "runs" / strategy
-        stage = f"{number + 1}/{len(study.strategies) + 1} {strategy}"
-        observer = progress.observer(recipe, stage) if progress else None
-        begun = (run / "recipe.toml").is_file()
-        ensembles.append(
-            train_ensemble(recipe, cohort, run, resume=begun, device=device, observer=observer, store=out / "members")
-        )
-    card = _scored(study, out, cohort, named_ensembles(ensembles), progress)
+    if executor:
+        ensembles = trained_elsewhere(study, cohort, out, executor, device, progress)
+    else:
+        ensembles = [_trained_here(study, n, cohort, out, device, progress) for n in range(len(study.strategies))]
+    card = _scored(study, out, cohort, named_ensembles(ensembles), device, progress, executor)
     return card, write_report([card], out / "report")
 
 
+def _trained_here(
+    study: Study, number: int, cohort: Cohort, out: Path, device: str, progress: StudyProgress | None
+) -> Ensemble:
+    recipe = study.recipe.with_strategy(study.strategies[number])
+    stage = f"{number + 1}/{len(study.strategies) + 1} {recipe.strategy}"
+    observer = progress.observer(recipe, stage) if progress else None
+    return train_strategy(recipe, cohort, out, device=device, observer=observer)
+
+
 def _scored(
-    study: Study, out: Path, cohort: Cohort, ensembles: dict[str, Ensemble], progress: StudyProgress | None
+    study: Study,
+    out: Path,
+    cohort: Cohort,
+    ensembles: dict[str, Ensemble],
+    device: str,
+    progress: StudyProgress | None,
+    executor: Executor | None,
 ) -> Scorecard:
     """The scorecard of these ensembles under this protocol: the one that is there, or a new one."""
     path = out / "scorecard.json"
@@ -75,7 +89,9 @@ def _scored(
         ):
             return found
     told = progress.told(f"{len(study.strategies) + 1}/{len(study.strategies) + 1} test") if progress else None
-    card = evaluate(ensembles, cohort, study.evaluation, store=out / "attacks", told=told)
+    card = evaluate(
+        ensembles, cohort, study.evaluation, store=out / "attacks", told=told, executor=executor, device=device
+    )
     card.save(path)
     return card
 

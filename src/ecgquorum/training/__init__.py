@@ -2,7 +2,7 @@
 
 from ecgquorum.training.loop import Observer
 from ecgquorum.training.progress import training_progress
-from ecgquorum.training.run import check_trainable, train_ensemble
+from ecgquorum.training.run import check_trainable, train_ensemble, train_planned
 from ecgquorum.training.strategy import planned_units
 
-__all__ = ["Observer", "check_trainable", "planned_units", "train_ensemble", "training_progress"]
+__all__ = ["Observer", "check_trainable", "planned_units", "train_ensemble", "train_planned", "training_progress"]

@@ -36,27 +36,28 @@ class ProgressBar:
         self._done += self._now
         self._now = epochs
         if found:
-            said = f"{self._stage}{_name(unit)}: found in the store, not trained again"
+            said = f"{self._stage}{unit_name(unit)}: found in the store, not trained again"
             self._progress.console.print(said, highlight=False)
 
     def on_batch(self, unit: Unit, epoch: int, batch: int, n_batches: int, loss: float) -> None:
         """Move the bar."""
         done = (self._done + epoch - 1) * n_batches + batch
-        text = f"{self._stage}{_name(unit)}  epoch {epoch}/{self._now}  loss {loss:.3f}{self._tuned}"
+        text = f"{self._stage}{unit_name(unit)}  epoch {epoch}/{self._now}  loss {loss:.3f}{self._tuned}"
         self._progress.update(self._task, completed=done, total=self._epochs * n_batches, description=text)
 
     def on_epoch(self, unit: Unit, row: Row) -> None:
         """Print a line that stays."""
         self._tuned = f"  tune {row['tune_accuracy']:.3f}"
         self._progress.console.print(
-            f"{self._stage}{_name(unit)}  epoch {row['epoch']:3d}  loss {row['loss']:.4f}  "
+            f"{self._stage}{unit_name(unit)}  epoch {row['epoch']:3d}  loss {row['loss']:.4f}  "
             f"tune loss {row['tune_loss']:.4f}  "
             f"tune accuracy {row['tune_accuracy']:.4f}  {row['seconds']:.1f} s",
             highlight=False,
         )
 
 
-def _name(unit: Unit) -> str:
+def unit_name(unit: Unit) -> str:
+    """What to call a training when people read it."""
     who = f"member {unit.members[0]}" if len(unit.members) == 1 else "all members"
     return who if unit.phase == "base" else f"{who} ({unit.phase})"
 

@@ -78,7 +78,7 @@ def train_ensemble(
             check_trainable(recipe, cohort)
             cohort.verify()
             _begin(out, recipe, cohort, place if store else None)
-            run = _Run(recipe, cohort, MemberStore(place), where, observer or Silent(), out)
+            run = _Run(recipe, cohort, MemberStore(place), where, observer or Silent(), out / "history.csv")
             members = run.trained_members()
             if ranks.is_first():
                 _finish(Ensemble(members, cohort.classes, run.spec).to(where), recipe, cohort, out, where)
@@ -112,6 +112,16 @@ def _finish(ensemble: Ensemble, recipe: Recipe, cohort: Cohort, out: Path, devic
     save_bundle(ensemble, recipe, out, _facts(ensemble, cohort) | rounding | computed)
 
 
+def train_planned(recipe: Recipe, cohort: Cohort, store: str | Path, identity: str, *, device: str = "auto") -> Row:
+    """Train one of the trainings that the recipe's strategy takes, from what is in the store, into the store.
+
+    Gives the last line of its history. What it needs and is not there is trained first.
+    """
+    run = _Run(recipe, cohort, MemberStore(store), chosen_device(device), Silent())
+    run.trained(identity)
+    return run.history[-1]
+
+
 def check_trainable(recipe: Recipe, cohort: Cohort) -> None:
     """Refuse what cannot be trained before anything is written."""
     if n_batches(cohort, recipe.training) == 0 or len(cohort.part("tune")) == 0:
@@ -132,29 +142,42 @@ def _fresh_member(recipe: Recipe, cohort: Cohort, index: int) -> Member:
 
 
 class _Run:
-    """A strategy's trainings, done or found one after another."""
+    """A strategy's trainings, done or found one after another.
+
+    history: of those that were asked for so far
+    """
 
     def __init__(
-        self, recipe: Recipe, cohort: Cohort, store: MemberStore, device: torch.device, observer: Observer, out: Path
+        self,
+        recipe: Recipe,
+        cohort: Cohort,
+        store: MemberStore,
+        device: torch.device,
+        observer: Observer,
+        history_path: Path | None = None,
     ) -> None:
         self.recipe, self.cohort, self.store, self.device = recipe, cohort, store, device
         self.spec = InputSpec(cohort.leads, cohort.rate_hz, recipe.input.scaling, recipe.input.window_s)
+        self.history: list[Row] = []
         self._observer = observer if ranks.is_first() else Silent()
-        self._history_path = out / "history.csv"
-        self._history: list[Row] = []
+        self._history_path = history_path if ranks.is_first() else None
+        self._units = {unit.identity: unit for unit in planned_units(recipe, cohort.data_hash)}
         self._trained: dict[str, list[Member]] = {}
 
     def trained_members(self) -> list[Member]:
         """Every member as its last training left it."""
         latest: dict[int, Member] = {}
-        for unit in planned_units(self.recipe, self.cohort.data_hash):
-            members = self._trained_unit(unit)
-            latest |= dict(zip(unit.members, members, strict=True))
-            self._trained[unit.identity] = members
+        for identity, unit in self._units.items():
+            latest |= dict(zip(unit.members, self.trained(identity), strict=True))
         return [latest[index] for index in range(self.recipe.members)]
 
+    def trained(self, identity: str) -> list[Member]:
+        """A unit's members with their deployed weights, from the store or trained now."""
+        if identity not in self._trained:
+            self._trained[identity] = self._trained_unit(self._units[identity])
+        return self._trained[identity]
+
     def _trained_unit(self, unit: Unit) -> list[Member]:
-        """The unit's members with their deployed weights, from the store or trained now."""
         plan, path = phase_plan(self.recipe, unit.phase), self.store.checkpoint_path(unit.identity)
         members = [_fresh_member(self.recipe, self.cohort, index) for index in unit.members]
         found = Checkpoint.load(path, unit.identity) if path.is_file() else None
@@ -168,12 +191,12 @@ class _Run:
             self._observer.on_unit(unit, plan.epochs, found=False)
             state = train_unit(self._phase(unit, members), unit, path, self._observer, self._record)
         self._record(state.history)
-        self._history += state.history
+        self.history += state.history
         return [member.to(self.device) for member in members]
 
     def _phase(self, unit: Unit, members: list[Member]) -> Phase:
         for member, before in zip(members, unit.continues, strict=False):
-            member.load_state_dict(self._trained[before][0].state_dict())
+            member.load_state_dict(self.trained(before)[0].state_dict())
         stream = ("member", unit.members[0]) if unit.phase == "base" else (unit.phase, *unit.members)
         setting = Setting(self.cohort, self.spec, self.recipe, phase_plan(self.recipe, unit.phase), self.device, stream)
         terms = [
@@ -188,14 +211,14 @@ class _Run:
 
     def _features(self, identity: str) -> torch.Tensor:
         """A trained member's features of every train recording."""
-        member = self._trained[identity][0]
+        member = self.trained(identity)[0]
         shape = (len(self.cohort.part("train")), member.n_features)
         return ranks.from_first(lambda: self.store.features(identity, member, self.cohort, self.spec), shape)
 
     def _record(self, rows: list[Row]) -> None:
         """Keep `history.csv` up to date while a unit trains; `rows` are all of the unit's so far."""
-        if ranks.is_first():
-            write_atomically(self._history_path, history_csv([*self._history, *rows]))
+        if self._history_path:
+            write_atomically(self._history_path, history_csv([*self.history, *rows]))
 
 
 def chosen_device(name: str) -> torch.device:

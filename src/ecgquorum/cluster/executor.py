@@ -1,0 +1,135 @@
+"""Work that is done elsewhere: tasks, what each of them waits for, and who does them.
+
+What a task leaves behind it writes itself, whole or not at all, under a name that says what it is; doing it twice does
+no harm. So an executor may begin a task again wherever its process or its machine was lost.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+from ecgquorum.errors import ClusterError
+
+RETRIES = 3
+"""How often a task is begun again whose process was lost; an error that the task itself raises ends everything."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of work: what it is called, what the function is given, and the names of tasks to be done before it.
+
+    A task comes after all those that it waits for.
+    """
+
+    name: str
+    item: Any
+    after: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A task's process or machine is gone; `why` says what is known of it."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The task itself raised this."""
+
+    error: BaseException
+
+
+Outcome = Any | Lost | Raised
+
+
+class Executor(ABC):
+    """Does tasks somewhere; use as a context.
+
+    threads: how many CPU cores each task gets; numbers are the same to the bit for the same number of threads
+    """
+
+    threads: int
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of processes and machines; what is under way is given up."""
+
+    @property
+    @abstractmethod
+    def room(self) -> int:
+        """How many tasks may be under way now."""
+
+    @abstractmethod
+    def _prepared(self, function: Callable[..., Any], common: tuple[Any, ...]) -> Any:
+        """Whatever begins tasks quickly: `common` is sent once to where it is needed, not with every task."""
+
+    @abstractmethod
+    def _begun(self, prepared: Any, item: Any) -> Hashable:
+        """Begin `function(*common, item)`; gives a handle."""
+
+    @abstractmethod
+    def _finished(self, handles: Iterable[Hashable]) -> list[tuple[Hashable, Outcome]]:
+        """Wait until something of it is finished, and give that."""
+
+    @abstractmethod
+    def _given_up(self, handles: Iterable[Hashable]) -> None:
+        """Stop what is under way."""
+
+    def run(
+        self, function: Callable[..., Any], tasks: Iterable[Task], common: tuple[Any, ...] = ()
+    ) -> Iterator[tuple[Task, Any]]:
+        """`function(*common, task.item)` of every task, each with its result, as they are finished.
+
+        Tasks are taken from `tasks` only when there is room for one more, so there may be any number of them, and what
+        a later one is may depend on the results so far. `function` is a module's own, and everything can be pickled.
+        """
+        prepared = self._prepared(function, common)
+        remaining, waiting = iter(tasks), deque[Task]()
+        running: dict[Hashable, Task] = {}
+        done: set[str] = set()
+        lost = Counter[str]()
+        try:
+            while True:
+                while len(running) < self.room and (task := _ready(waiting, remaining, done)):
+                    running[self._begun(prepared, task.item)] = task
+                if not running:
+                    return
+                for handle, outcome in self._finished(running):
+                    task = running.pop(handle)
+                    if isinstance(outcome, Raised):
+                        raise outcome.error
+                    if isinstance(outcome, Lost):
+                        lost[task.name] += 1
+                        if lost[task.name] > RETRIES:
+                            raise ClusterError(
+                                f"{task.name}: expected its process to live, lost it {lost[task.name]} times "
+                                f"({outcome.why}); look at the memory of the machine, or give --workers fewer"
+                            )
+                        waiting.appendleft(task)
+                    else:
+                        done.add(task.name)
+                        yield task, outcome
+        finally:
+            self._given_up(running)
+
+
+def _ready(waiting: deque[Task], remaining: Iterator[Task], done: set[str]) -> Task | None:
+    """The first task that can begin: of those that were waiting, else of those to come."""
+    for task in waiting:
+        if task.after <= done:
+            waiting.remove(task)
+            return task
+    for task in remaining:
+        if task.after <= done:
+            return task
+        waiting.append(task)
+    return None

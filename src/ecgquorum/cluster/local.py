@@ -1,0 +1,149 @@
+"""Tasks in processes of this machine."""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from ecgquorum.cluster.executor import Executor, Lost, Outcome, Raised
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """A function and what all its tasks have in common, pickled once."""
+
+    pickled: bytes
+
+
+class _Worker:
+    """One process, which does one task after another."""
+
+    def __init__(self, threads: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, threads))
+        self._process.start()
+        theirs.close()
+        self._knows: _Prepared | None = None
+
+    def begin(self, prepared: _Prepared, item: Any) -> bool:
+        """Have it do a task; False if it is dead."""
+        try:
+            if self._knows is not prepared:
+                self.connection.send_bytes(b"p" + prepared.pickled)
+                self._knows = prepared
+            self.connection.send_bytes(b"i" + pickle.dumps(item))
+        except OSError:
+            return False
+        return True
+
+    def outcome(self) -> Outcome:
+        """What became of its task."""
+        try:
+            return pickle.loads(self.connection.recv_bytes())  # noqa: S301 (from our own process)
+        except (EOFError, OSError):
+            self._process.join()
+            return Lost(f"the process ended with exit code {self._process.exitcode}")
+
+    def stop(self) -> None:
+        """End the process, whatever it is doing."""
+        self._process.kill()
+        self._process.join()
+        self._process.close()
+        self.connection.close()
+
+
+class LocalExecutor(Executor):
+    """So many processes of this machine, started when they are needed and kept until the end."""
+
+    def __init__(self, workers: int, threads: int) -> None:
+        self._workers, self.threads = workers, threads
+        self._idle: list[_Worker] = []
+        self._busy: list[_Worker] = []
+
+    @property
+    def room(self) -> int:
+        """One task a process."""
+        return self._workers
+
+    def close(self) -> None:
+        """End the processes."""
+        for worker in [*self._idle, *self._busy]:
+            worker.stop()
+        self._idle, self._busy = [], []
+
+    def _prepared(self, function: Callable[..., Any], common: tuple[Any, ...]) -> _Prepared:
+        return _Prepared(pickle.dumps((function, common)))
+
+    def _begun(self, prepared: _Prepared, item: Any) -> _Worker:
+        while True:
+            worker = self._idle.pop() if self._idle else _Worker(self.threads)
+            if worker.begin(prepared, item):
+                self._busy.append(worker)
+                return worker
+            worker.stop()  # it died while it had nothing to do
+
+    def _finished(self, handles: Iterable[Hashable]) -> list[tuple[Hashable, Outcome]]:
+        workers = {worker.connection: worker for worker in handles if isinstance(worker, _Worker)}
+        found: list[tuple[Hashable, Outcome]] = []
+        for connection in wait(list(workers)):
+            worker = workers[connection]  # type: ignore[index]
+            outcome = worker.outcome()
+            self._busy.remove(worker)
+            if isinstance(outcome, Lost):
+                worker.stop()
+            else:
+                self._idle.append(worker)
+            found.append((worker, outcome))
+        return found
+
+    def _given_up(self, handles: Iterable[Hashable]) -> None:
+        for worker in handles:
+            if worker in self._busy:
+                self._busy.remove(worker)
+                worker.stop()
+
+
+def _serve(connection: Connection, threads: int) -> None:
+    """Do what comes, until the other end is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who gave the work
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    import torch
+
+    torch.set_num_threads(threads)
+    prepared, work = b"", None
+    while True:
+        try:
+            message = connection.recv_bytes()
+        except (EOFError, OSError):
+            return
+        if message[:1] == b"p":
+            prepared, work = message[1:], None
+            continue
+        try:
+            function, common = work = work or pickle.loads(prepared)  # noqa: S301 (from our own process)
+            outcome: Outcome = function(*common, pickle.loads(message[1:]))  # noqa: S301
+        except BaseException as error:
+            outcome = Raised(error)
+        connection.send_bytes(_pickled(outcome))
+
+
+def _pickled(outcome: Outcome) -> bytes:
+    try:
+        return pickle.dumps(outcome)
+    except Exception as error:
+        what = outcome.error if isinstance(outcome, Raised) else type(outcome)
+        return pickle.dumps(Raised(TypeError(f"{what!r} cannot be sent back: {error}")))
+
+
+def _die_with_parent() -> None:
+    """A killed command must not leave processes that go on for hours."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)

@@ -1,0 +1,126 @@
+"""A few recordings under one condition: attacked, where it is an attack, and answered by whom the attack is meant for.
+
+Each such shard stands for itself, so that any process of any machine can do it; what it crafts is kept in the store,
+and a shard that is done again finds it there.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgquorum.cluster import Executor, Task
+from ecgquorum.cohorts import Batch, Cohort
+from ecgquorum.ensemble import Ensemble
+from ecgquorum.evaluation.conditions import Condition
+from ecgquorum.evaluation.crafting import Crafting, crafted_once
+from ecgquorum.recipe import AttackRecipe
+from ecgquorum.training.run import chosen_device
+
+_SIZE = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Sitting:
+    """What all shards of an evaluation have in common.
+
+    indices: of the part's recordings in the cohort
+    records: for each condition of the plan the places in the part that it covers
+    device:  where other processes compute: auto, cpu or cuda; here it is where the ensembles are
+    """
+
+    ensembles: list[Ensemble]
+    cohort: Cohort
+    indices: NDArray[np.int64]
+    plan: list[tuple[Condition, AttackRecipe | None]]
+    records: list[NDArray[np.int64]]
+    seed: int
+    store: Path | None
+    device: str
+
+    def crafting(self, number: int, e: int) -> Crafting | None:
+        """The attack of a condition on an ensemble; None where recordings are natural."""
+        condition, recipe = self.plan[number]
+        return Crafting(recipe, condition.epsilon, self.ensembles[e], self.seed) if recipe else None
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Some recordings under one condition.
+
+    group:  the numbers of the ensembles that share what is crafted, and `key` is the hash of that
+    start:  where they begin among the condition's recordings, in the order of their lengths
+    places: which they are, among the condition's recordings
+    drawn:  those of them whose signal is wanted
+    """
+
+    number: int
+    group: tuple[int, ...]
+    key: str
+    start: int
+    places: tuple[int, ...]
+    drawn: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """What was said of a shard's recordings: each ensemble's (record, member, class), and the signals to be drawn."""
+
+    probs: dict[int, NDArray[np.float64]]
+    drawn: dict[int, Batch]
+
+
+def planned_shards(sitting: Sitting, number: int, drawn: Iterable[int] = ()) -> Iterator[Shard]:
+    """A condition's recordings in small batches of like lengths; what several ensembles share is crafted once.
+
+    drawn: places in the part of the recordings whose signals are wanted, as the first ensemble is given them
+    """
+    places = sitting.records[number]
+    indices = sitting.indices[places]
+    groups: dict[str, list[int]] = {}
+    for e, ensemble in enumerate(sitting.ensembles):
+        crafting = sitting.crafting(number, e)
+        key = crafting.key(sitting.cohort, indices) if crafting else repr(ensemble.spec)
+        groups.setdefault(key, []).append(e)
+    wanted = {int(row) for row in np.flatnonzero(np.isin(places, list(drawn)))}
+    order = sitting.cohort.by_length(indices).tolist()
+    for key, group in groups.items():
+        for start in range(0, len(order), _SIZE):
+            some = tuple(order[start : start + _SIZE])
+            shown = tuple(row for row in some if row in wanted) if 0 in group else ()
+            yield Shard(number, tuple(group), key, start, some, shown)
+
+
+def answered_shards(
+    sitting: Sitting, shards: Iterable[Shard], executor: Executor | None
+) -> Iterator[tuple[Shard, Answered]]:
+    """Every shard's answers: here, one after another, or by the executor, as they come."""
+    if executor is None:
+        for shard in shards:
+            yield shard, _answered(sitting, shard)
+        return
+    tasks = (Task(f"{sitting.plan[s.number][0]}, recordings from {s.start}", s) for s in shards)
+    for task, said in executor.run(_answered_elsewhere, tasks, (sitting,)):
+        yield task.item, said
+
+
+def _answered_elsewhere(sitting: Sitting, shard: Shard) -> Answered:
+    for ensemble in sitting.ensembles:
+        ensemble.to(chosen_device(sitting.device))
+    return _answered(sitting, shard)
+
+
+def _answered(sitting: Sitting, shard: Shard) -> Answered:
+    first = sitting.ensembles[shard.group[0]]
+    indices = sitting.indices[sitting.records[shard.number][list(shard.places)]]
+    batch = sitting.cohort.batch(indices, first.spec).to(next(first.parameters()).device)
+    crafting = sitting.crafting(shard.number, shard.group[0])
+    if crafting:
+        batch = crafted_once(crafting, batch, shard.key, shard.start, sitting.store)
+    rows = {place: shard.places.index(place) for place in shard.drawn}
+    return Answered(
+        {e: sitting.ensembles[e].member_probs(batch) for e in shard.group},
+        {place: Batch(*(part[row : row + 1].cpu() for part in batch)) for place, row in rows.items()},
+    )

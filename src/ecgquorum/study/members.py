@@ -1,0 +1,64 @@
+"""A study's trainings as tasks, each of which can begin as soon as what it needs is in the store."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ecgquorum.cluster import Executor, Task
+from ecgquorum.cohorts import Cohort
+from ecgquorum.ensemble import Ensemble, load_ensemble
+from ecgquorum.recipe import Recipe, Study
+from ecgquorum.study.progress import StudyProgress
+from ecgquorum.training import planned_units, train_ensemble, train_planned
+from ecgquorum.training.progress import unit_name
+
+Item = tuple[Recipe, str | None]
+"""A strategy's recipe and one of its trainings; None: its bundle, when all of them are done."""
+
+
+def trained_elsewhere(
+    study: Study, cohort: Cohort, out: Path, executor: Executor, device: str, progress: StudyProgress | None
+) -> list[Ensemble]:
+    """The study's ensembles, their members trained by the executor; the same bits as if they were trained here."""
+    out = out.resolve()
+    tasks = list(training_tasks(study, cohort))
+    for done, (task, told) in enumerate(executor.run(_trained, tasks, (cohort, out, device)), start=1):
+        if progress:
+            progress.finished(f"{task.name}: {told}", done, len(tasks))
+    return [load_ensemble(run_of(out, strategy)) for strategy in study.strategies]
+
+
+def training_tasks(study: Study, cohort: Cohort) -> Iterator[Task]:
+    """Every training once, whoever shares it, and then the bundle of each strategy."""
+    names: dict[str, str] = {}
+    for strategy in study.strategies:
+        recipe = study.recipe.with_strategy(strategy)
+        units = planned_units(recipe, cohort.data_hash)
+        for unit in units:
+            if unit.identity not in names:
+                names[unit.identity] = f"{strategy}, {unit_name(unit)}"
+                needed = {*unit.continues, *(identity for against in unit.against for identity in against)}
+                after = frozenset(names[identity] for identity in needed)
+                yield Task(names[unit.identity], (recipe, unit.identity), after)
+        yield Task(f"{strategy}, ensemble", (recipe, None), frozenset(names[unit.identity] for unit in units))
+
+
+def run_of(out: Path, strategy: str) -> Path:
+    """Where a strategy's bundle is."""
+    return out / "runs" / strategy
+
+
+def train_strategy(recipe: Recipe, cohort: Cohort, out: Path, **how: object) -> Ensemble:
+    """A strategy's ensemble, its trainings in the study's store; goes on where it stopped."""
+    run = run_of(out, recipe.strategy)
+    begun = (run / "recipe.toml").is_file()
+    return train_ensemble(recipe, cohort, run, resume=begun, store=out / "members", **how)  # type: ignore[arg-type]
+
+
+def _trained(cohort: Cohort, out: Path, device: str, item: Item) -> str:
+    """One task; gives what to say of it."""
+    recipe, identity = item
+    if identity is None:
+        ensemble = train_strategy(recipe, cohort, out, device=device)
+        return f"tune accuracy {ensemble.card['tune_accuracy']:.4f}"
+    row = train_planned(recipe, cohort, out / "members", identity, device=device)
+    return f"epoch {row['epoch']}, tune accuracy {row['tune_accuracy']:.4f}"
