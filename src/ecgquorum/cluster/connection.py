@@ -48,7 +48,9 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    where: dict[str, Any] = {"address": address} if address else {"num_cpus": cpus, "include_dashboard": False}
+    where: dict[str, Any] = {"address": address or "local"}
+    if address is None:
+        where |= {"num_cpus": cpus, "include_dashboard": False}
     try:
         ray.init(**where, log_to_driver=False, logging_level=logging.ERROR, configure_logging=True)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
