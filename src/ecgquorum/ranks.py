@@ -19,7 +19,7 @@ from torch import Tensor, distributed
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
-from ecgquorum.errors import TrainingError
+from ecgquorum.errors import RankLostError, TrainingError
 
 PATIENCE = timedelta(days=1)
 """How long ranks wait for each other: the first one measures the ensemble at the end while the others have nothing to
@@ -201,7 +201,7 @@ def _others_there() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise TrainingError(
+        raise RankLostError(
             f"rank {rank()}: expected the other ranks to go on, found that one has stopped; it may have been killed, "
             "or out of memory; finished epochs are kept, go on with --resume"
         ) from error

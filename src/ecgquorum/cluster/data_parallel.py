@@ -1,6 +1,5 @@
 """One function on several processes at once that can speak to each other, by Ray Train."""
 
-import os
 import shutil
 import signal
 from collections.abc import Callable
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ecgquorum.cluster.connection import connected
-from ecgquorum.errors import ClusterError, EcgQuorumError
+from ecgquorum.errors import ClusterError, EcgQuorumError, RankLostError
 from ecgquorum.ranks import PATIENCE
 
 
@@ -28,20 +27,20 @@ def on_ranks(
     gpus:    give each process a GPU, where the cluster has any
     address: as for `connected`
     """
-    # Ray's machinery otherwise prints the traceback of every error that is told of in one line here
-    os.environ.setdefault("RAY_TRAIN_ENABLE_CONTROLLER_STRUCTURED_LOGGING", "0")
     with connected(address, n_ranks) as ray:
         try:
             from ray.train import RunConfig, ScalingConfig
             from ray.train.torch import TorchConfig, TorchTrainer
         except ImportError:
-            raise ClusterError('expected Ray Train, found none; get it with: pip install "ecgquorum[cluster]"') from None
+            said = 'expected Ray Train, found it incomplete; get it with: pip install "ecgquorum[cluster]"'
+            raise ClusterError(said) from None
         there = ray.cluster_resources()
         gpus = gpus and "GPU" in there
         kind = "GPU" if gpus else "CPU"
         if there.get(kind, 0) < n_ranks:
-            what = "GPUs" if gpus else "cores"
-            raise ClusterError(f"expected {n_ranks} {what} for as many ranks, found {there.get(kind, 0):g} in the cluster")
+            raise ClusterError(
+                f"--ranks: expected a {kind} of the cluster for each of {n_ranks}, found {there.get(kind, 0):g}"
+            )
         trainer = TorchTrainer(
             _called,
             train_loop_config={"function": function, "arguments": arguments},
@@ -76,4 +75,8 @@ def _called(config: dict[str, Any]) -> None:
 def _cause(error: Any) -> EcgQuorumError:
     """What a rank has told of; that another one had stopped is only a consequence."""
     failures = [getattr(failure, "_base_exc", failure) for failure in getattr(error, "worker_failures", {}).values()]
-    return ClusterError(repr(failures))
+    foreseen = [failure for failure in failures if isinstance(failure, EcgQuorumError)]
+    if foreseen:
+        return min(foreseen, key=lambda failure: isinstance(failure, RankLostError))
+    first = str(failures[0] if failures else error).strip().splitlines()[0]
+    return ClusterError(f"expected every rank to finish, found one that failed: {first}; go on with --resume")
