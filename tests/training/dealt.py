@@ -16,8 +16,9 @@ from ecgquorum.members.norm import BatchNorm1d, BatchNorm2d
 from ecgquorum.recipe import parse_recipe
 from ecgquorum.recordings import InputSpec
 from ecgquorum.training import planned_units
+from ecgquorum.training.decorrelation import Decorrelation
 from ecgquorum.training.loop import Silent, train_unit
-from ecgquorum.training.phases import AdversarialPhase, BasePhase, Decorrelation, DvergePhase, Setting
+from ecgquorum.training.phases import AdversarialPhase, BasePhase, DvergePhase, Setting
 from ecgquorum.training.strategy import phase_plan
 
 RECIPE = """
@@ -30,15 +31,15 @@ window_s = 5.0
 kind = "KIND"
 width = 0.05
 [training]
-epochs = 2
-batch_size = 12
+epochs = 1
+batch_size = 9
 gain = 1.2
 label_smoothing = 0.05
 [decorrelation]
 projected = 4
 [adversarial]
 steps = 2
-epochs = 2
+epochs = 1
 [dverge]
 steps = 2
 epochs = 1

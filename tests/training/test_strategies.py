@@ -19,12 +19,11 @@ from ecgquorum.members import MEMBERS, build_member
 from ecgquorum.recipe import PARTS, DvergeRecipe, MemberRecipe, TrainingRecipe, parse_recipe, recipe_names
 from ecgquorum.training import planned_units
 from ecgquorum.training.checkpoint import Checkpoint
-from ecgquorum.training.decorrelation import decorrelation_loss
+from ecgquorum.training.decorrelation import Decorrelation, decorrelation_loss
 from ecgquorum.training.loop import Silent, train_unit
 from ecgquorum.training.phases import (
     AdversarialPhase,
     BasePhase,
-    Decorrelation,
     DvergePhase,
     Evaluation,
     Setting,

@@ -1,6 +1,5 @@
 """The phases of a strategy: what is trained together, on what loss, and how it is judged."""
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,10 +15,10 @@ from ecgquorum.attacks import PGD, ascended, random_change
 from ecgquorum.cohorts import Batch, Cohort
 from ecgquorum.members import Member, frozen
 from ecgquorum.randomness import torch_generator
-from ecgquorum.recipe import AdversarialRecipe, DecorrelationRecipe, DvergeRecipe, Recipe, TrainingRecipe
+from ecgquorum.recipe import AdversarialRecipe, DvergeRecipe, Recipe, TrainingRecipe
 from ecgquorum.recordings import InputSpec
 from ecgquorum.training.batches import prefetched, training_batches
-from ecgquorum.training.decorrelation import decorrelation_loss
+from ecgquorum.training.decorrelation import Decorrelation
 
 _EVALUATION_BATCH = 64
 
@@ -62,68 +61,6 @@ class Setting:
     def mine(self, batch: Batch) -> Batch:
         """This rank's recordings of a whole batch, on the device."""
         return batch.of(ranks.share_of(len(batch.label)).rows()).to(self.device)
-
-
-class Decorrelation:
-    """The decorrelation term of one member, with a clock and a count of the batches that were too small for it.
-
-    stored: each earlier member's features, one row a recording of the train part
-    """
-
-    def __init__(self, recipe: DecorrelationRecipe, stored: list[Tensor], cohort: Cohort) -> None:
-        self._recipe, self._stored = recipe, stored
-        self._row_of = np.full(len(cohort), -1)
-        self._row_of[cohort.part("train")] = np.arange(len(cohort.part("train")))
-        self._values: list[Tensor] = []
-        self._seconds, self._skipped = 0.0, 0
-
-    def __call__(self, features: Tensor, indices: np.ndarray, generator: torch.Generator) -> Tensor | float:
-        """lambda · L for the batch of these recordings; 0 where there is no earlier member, or no fit.
-
-        features: of this rank's rows; each rank works out the whole term, and answers for its rows and its share of L
-        """
-        if not self._stored:
-            return 0.0
-        started = _now(features.device)
-        rows = torch.from_numpy(self._row_of[indices])
-        share = ranks.share_of(len(indices))
-        leaf = share.gathered(features).requires_grad_()
-        term = decorrelation_loss(
-            leaf,
-            [stored[rows].to(features.device) for stored in self._stored],
-            generator,
-            n_projected=self._recipe.projected,
-            projection=self._recipe.projection,
-            whiten=self._recipe.whiten,
-        )
-        result: Tensor | float = 0.0
-        if term is None:
-            self._skipped += 1
-        else:
-            # the term's own backward pass runs here, inside the clock; what goes on is linear in the features, with
-            # the term's value and gradient
-            (gradient,) = torch.autograd.grad(term, leaf)
-            linear = (gradient[share.rows()] * features).sum()
-            result = self._recipe.weight * (term.detach() / share.n_ranks + linear - linear.detach())
-            self._values.append(term.detach())
-        self._seconds += _now(features.device) - started
-        return result
-
-    def taken(self) -> dict[str, float]:
-        """The epoch's mean of the term, the time it took and the batches it skipped; begins anew."""
-        row = {
-            "decorrelation": float(torch.stack(self._values).mean()) if self._values else 0.0,
-            "decorrelation_seconds": self._seconds,
-            "decorrelation_skipped": self._skipped,
-        }
-        self._values, self._seconds, self._skipped = [], 0.0, 0
-        return row
-
-
-def _now(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()
 
 
 class Phase(ABC):

@@ -32,9 +32,9 @@ from ecgquorum.recipe import Recipe
 from ecgquorum.recordings import InputSpec
 from ecgquorum.training.batches import n_batches
 from ecgquorum.training.checkpoint import Checkpoint, copied_weights
-from ecgquorum.training.decorrelation import fewest_records
+from ecgquorum.training.decorrelation import Decorrelation, fewest_records
 from ecgquorum.training.loop import Observer, Row, Silent, train_unit
-from ecgquorum.training.phases import AdversarialPhase, BasePhase, Decorrelation, DvergePhase, Phase, Setting
+from ecgquorum.training.phases import AdversarialPhase, BasePhase, DvergePhase, Phase, Setting
 from ecgquorum.training.store import MemberStore, extracted_features
 from ecgquorum.training.strategy import PhaseName, Unit, phase_plan, planned_units
 
