@@ -334,8 +334,8 @@ def test_dverge_trains_each_member_on_what_was_distilled_from_the_others(setting
     phase.network.train()
     made, used = [], []
 
-    def remembered(member, source, target, block, part):
-        made.append((members.index(member), distilled(member, source, target, block, part), source, block))
+    def remembered(member, source, target, block, part, span):
+        made.append((members.index(member), distilled(member, source, target, block, part, span), source, block))
         return made[-1][1]
 
     def fitted(j, batch, indices):

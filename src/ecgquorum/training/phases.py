@@ -204,9 +204,9 @@ class DvergePhase(Phase):
     def _distilled(self, source: Batch, target: Batch, generator: torch.Generator) -> list[Batch]:
         """This rank's rows of the source changed for each member, all at the same block."""
         block = int(torch.randint(len(self.members[0].blocks), (), generator=generator))
-        part = self.setting.recipe.dverge
+        part, span = self.setting.recipe.dverge, _span(source, target).to(self.setting.device)
         source, target = self.setting.mine(source), self.setting.mine(target)
-        return [distilled(member, source, target, block, part) for member in self.members]
+        return [distilled(member, source, target, block, part, span) for member in self.members]
 
 
 def _bound(part: AdversarialRecipe | DvergeRecipe) -> float:
@@ -215,12 +215,21 @@ def _bound(part: AdversarialRecipe | DvergeRecipe) -> float:
     return part.epsilon
 
 
-def distilled(member: Member, source: Batch, target: Batch, block: int, part: DvergeRecipe) -> Batch:
+def _span(source: Batch, target: Batch) -> Tensor:
+    """Where either has recordings: left to themselves, members would cut each to its own length."""
+    return torch.cat([source.valid, target.valid]).to(source.signal.dtype)
+
+
+def distilled(
+    member: Member, source: Batch, target: Batch, block: int, part: DvergeRecipe, span: Tensor | None = None
+) -> Batch:
     """The source within epsilon of itself, moved towards the target's activation after the given block's batch norm.
 
     z = argmin |stage(z, l) - stage(x, l)|^2, by steps along the sign of the gradient
+
+    span: where activations are compared, as for `Member.stage`, where these are not whole batches; absent: of both
     """
-    span = torch.cat([source.valid, target.valid]).to(source.signal.dtype)  # or both would be cut to their own lengths
+    span = _span(source, target) if span is None else span
     with frozen(member):
         with torch.no_grad():
             wanted = member.stage(target.signal, block, span)
