@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 
 from ecgquorum import Cohort, build_cohort, load_ensemble, open_source, ranks
 from ecgquorum.cli import app
+from ecgquorum.cluster.data_parallel import on_ranks
+from ecgquorum.errors import ClusterError
 
 from ..conftest import REPOSITORY
 from . import dealt
@@ -231,9 +233,18 @@ def test_a_rank_that_is_killed_ends_the_others(alone, cohort):
     assert "ecgquorum/" not in err, "no traceback of ours"
 
 
+@pytest.mark.parametrize("missing", ["ray", "pyarrow"])
+def test_without_ray_train_one_line_says_what_to_install(tmp_path, monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ClusterError, match=rf'expected Ray Train, found no .*{missing}.*"ecgquorum\[cluster\]"'):
+        on_ranks(print, (), 2, scratch=tmp_path / "ray.partial")
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="Ray is not installed: pip install ecgquorum[cluster]")
-@pytest.mark.skipif(not importlib.util.find_spec("pyarrow"), reason="Ray Train is not installed: it wants pyarrow")
+@pytest.mark.skipif(
+    not (importlib.util.find_spec("ray") and importlib.util.find_spec("pyarrow")),
+    reason="Ray Train is not installed: pip install ecgquorum[cluster]",
+)
 def test_ray_train_trains_as_alone(alone, cohort):
     folder = alone.parent
     command = [sys.executable, "-m", "ecgquorum.cli", *arguments(folder, cohort, "ray", "--ranks", "2")]

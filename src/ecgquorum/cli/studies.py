@@ -95,8 +95,9 @@ def train(
         try:
             accuracy = _trained(loaded, cohort, out, resume, store, device, n_ranks, address)
         except KeyboardInterrupt:
-            if ranks.is_first():
-                err.print(f"stopped; finished epochs are kept; go on with: {_resume_command()}", markup=False)
+            if ranks.is_first_to_fail():
+                program = "ecgquorum" if ranks.n_ranks() == 1 else "torchrun ... -m ecgquorum.cli"
+                err.print(f"stopped; finished epochs are kept; go on with: {program} {_resuming()}", markup=False)
             raise typer.Exit(INTERRUPTED) from None
         if ranks.is_first():
             stdout.print(f"accuracy on the tune part: {accuracy:.4f}")
@@ -149,9 +150,9 @@ def _numbers(option: str, text: str | None) -> tuple[float, ...] | None:
         raise RecipeError(f"{option}: expected numbers such as 10,50, found {text!r}") from None
 
 
-def _resume_command() -> str:
+def _resuming() -> str:
     arguments = [argument for argument in sys.argv[1:] if argument != "--resume"]
-    return shlex.join(["ecgquorum", *arguments, "--resume"])
+    return shlex.join([*arguments, "--resume"])
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """One function on several processes at once that can speak to each other, by Ray Train."""
 
+import importlib.util
 import shutil
 import signal
 from collections.abc import Callable
@@ -10,6 +11,9 @@ from typing import Any
 from ecgquorum.cluster.connection import connected
 from ecgquorum.errors import ClusterError, EcgQuorumError, RankLostError
 from ecgquorum.ranks import PATIENCE
+
+_NEEDED = ("ray", "fsspec", "pandas", "pyarrow", "requests")
+"""What Ray Train cannot be imported without; Ray itself must not be imported before `connected` has set its token."""
 
 
 def on_ranks(
@@ -27,13 +31,15 @@ def on_ranks(
     gpus:    give each process a GPU, where the cluster has any
     address: as for `connected`
     """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ClusterError(
+            f'expected Ray Train, found no {" and no ".join(missing)}; get it with: pip install "ecgquorum[cluster]"'
+        )
     with connected(address, n_ranks) as ray:
-        try:
-            from ray.train import RunConfig, ScalingConfig
-            from ray.train.torch import TorchConfig, TorchTrainer
-        except ImportError:
-            said = 'expected Ray Train, found it incomplete; get it with: pip install "ecgquorum[cluster]"'
-            raise ClusterError(said) from None
+        from ray.train import RunConfig, ScalingConfig, TrainingFailedError
+        from ray.train.torch import TorchConfig, TorchTrainer
+
         there = ray.cluster_resources()
         gpus = gpus and "GPU" in there
         kind = "GPU" if gpus else "CPU"
@@ -53,7 +59,7 @@ def on_ranks(
             trainer.fit()
         except SystemExit:  # how Ray Train ends when it is interrupted
             raise KeyboardInterrupt from None
-        except ray.train.TrainingFailedError as error:
+        except TrainingFailedError as error:
             raise _cause(error) from error
         finally:
             signal.signal(signal.SIGINT, handler)
