@@ -18,7 +18,8 @@ from ecgquorum.cohorts import Batch, Cohort, build_cohort, open_source
 from ecgquorum.members import build_member
 from ecgquorum.recipe import Recipe, parse_recipe
 from ecgquorum.recordings import InputSpec
-from ecgquorum.training.phases import BasePhase, Decorrelation, Setting
+from ecgquorum.training.decorrelation import Decorrelation
+from ecgquorum.training.phases import BasePhase, Setting
 
 from .alternating import ratios
 

@@ -15,15 +15,15 @@ from torch.nn import functional as F
 from ecgquorum import load_ensemble, load_recipe, train_ensemble
 from ecgquorum.attacks import PGD
 from ecgquorum.errors import BundleError, TrainingError
-from ecgquorum.recipe import PARTS, DvergeRecipe, TrainingRecipe, parse_recipe, recipe_names
+from ecgquorum.members import MEMBERS, build_member
+from ecgquorum.recipe import PARTS, DvergeRecipe, MemberRecipe, TrainingRecipe, parse_recipe, recipe_names
 from ecgquorum.training import planned_units
 from ecgquorum.training.checkpoint import Checkpoint
-from ecgquorum.training.decorrelation import decorrelation_loss
+from ecgquorum.training.decorrelation import Decorrelation, decorrelation_loss
 from ecgquorum.training.loop import Silent, train_unit
 from ecgquorum.training.phases import (
     AdversarialPhase,
     BasePhase,
-    Decorrelation,
     DvergePhase,
     Evaluation,
     Setting,
@@ -301,14 +301,41 @@ def test_distillation_draws_near_the_target_within_epsilon(setting, tiny_ensembl
     assert gaps[1] < 0.9 * gaps[0]
 
 
+@pytest.mark.parametrize("kind", MEMBERS)
+def test_sources_and_targets_may_be_of_different_lengths(setting, kind):
+    """Each batch is padded to the window; a network that leaves padding out must leave out the same of both."""
+    recipe = setting.recipe.model_copy(update={"member": MemberRecipe(kind=kind, width=0.05)})
+    member = build_member(recipe, 0, n_leads=1, n_classes=4, rate_hz=300.0)
+    (source, _), (target, _) = next(setting.batches(0)), next(setting.batches(1))
+    n_samples = source.signal.shape[2]
+    source, target = (
+        batch._replace(signal=batch.signal * valid, valid=batch.valid & valid)
+        for batch, valid in (
+            (source, (torch.arange(n_samples) - n_samples // 2).abs() < n_samples // 8),
+            (target, (torch.arange(n_samples) - n_samples // 2).abs() < n_samples // 4),
+        )
+    )
+    part = DvergeRecipe(epsilon=200.0, steps=4)
+    moved = distilled(member, source, target, 1, part)
+    assert not moved.signal[~source.valid].any()
+    wider = [
+        batch._replace(signal=F.pad(batch.signal, (768, 768)), valid=F.pad(batch.valid, (768, 768)))
+        for batch in (source, target)
+    ]
+    again = distilled(member, *wider, 1, part)
+    if kind == "compact":  # whose answers do not depend on how much padding there is
+        near = (again.signal[..., 768:-768] - moved.signal).abs() < 1e-2
+        assert near.float().mean() > 0.999
+
+
 def test_dverge_trains_each_member_on_what_was_distilled_from_the_others(setting, tiny_ensemble, monkeypatch):
     members = list(tiny_ensemble.members)
     phase = DvergePhase(members, setting, [none(setting) for _ in members])
     phase.network.train()
     made, used = [], []
 
-    def remembered(member, source, target, block, part):
-        made.append((members.index(member), distilled(member, source, target, block, part), source, block))
+    def remembered(member, source, target, block, part, span):
+        made.append((members.index(member), distilled(member, source, target, block, part, span), source, block))
         return made[-1][1]
 
     def fitted(j, batch, indices):

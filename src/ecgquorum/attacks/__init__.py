@@ -1,7 +1,7 @@
 """Attacks: small changes of recordings that make a classifier err."""
 
 from ecgquorum.attacks.apgd import APGD, dlr_loss
-from ecgquorum.attacks.attack import Attack, Classifier, ascended, gradient_of, projected
+from ecgquorum.attacks.attack import Attack, Classifier, ascended, gradient_of, projected, random_change
 from ecgquorum.attacks.building import ATTACKS, build_attack
 from ecgquorum.attacks.pgd import PGD
 from ecgquorum.attacks.quiet import QuietPGD
@@ -26,5 +26,6 @@ __all__ = [
     "dlr_loss",
     "gradient_of",
     "projected",
+    "random_change",
     "standard_suite",
 ]

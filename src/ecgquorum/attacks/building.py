@@ -25,7 +25,7 @@ ATTACKS: dict[str, type[Attack]] = {
 }
 """Every attack that a recipe can name."""
 
-_NOT_FOR_RECIPES = {"epsilon", "attacks", "targets"}
+_NOT_FOR_RECIPES = {"epsilon", "attacks", "targets", "start"}
 
 
 def build_attack(recipe: AttackRecipe, epsilon: float, spec: InputSpec) -> Attack:

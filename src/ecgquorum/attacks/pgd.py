@@ -17,6 +17,7 @@ class PGD(Attack):
 
     step:         alpha as a share of epsilon
     random_start: begin at a random change instead
+    start:        begin at this change instead, (batch, lead, time)
     restarts:     how often to begin; each recording keeps its worst outcome
     best:         keep the iterate with the highest loss instead of the last
     """
@@ -24,6 +25,7 @@ class PGD(Attack):
     n_steps: int = 20
     step: float = 0.1
     random_start: bool = False
+    start: Tensor | None = None
     restarts: int = 1
     best: bool = False
 
@@ -32,7 +34,7 @@ class PGD(Attack):
         loss, bound = cross_entropy(classifier, batch.label), self.bound(batch)
         kept, kept_loss = batch.signal, None
         for _ in range(self.restarts):
-            start = random_change(batch, bound, self.norm, generator) if self.random_start else None
+            start = random_change(batch, bound, self.norm, generator) if self.random_start else self.start
             found = ascended(
                 loss, batch, bound, start=start, norm=self.norm, step=self.step, n_steps=self.n_steps, best=self.best
             )

@@ -47,8 +47,15 @@ def main() -> None:
     except (EcgQuorumError, OSError, MemoryError) as error:
         if debug:
             raise
-        err.print(f"error: {_told(error)}", style="red", markup=False)
+        if _is_first_to_fail():
+            err.print(f"error: {_told(error)}", style="red", markup=False)
         sys.exit(1)
+
+
+def _is_first_to_fail() -> bool:
+    """Whether no other rank has told what is wrong; without ranks there is no other, and no need to load PyTorch."""
+    ranks = sys.modules.get("ecgquorum.ranks")
+    return ranks is None or ranks.is_first_to_fail()
 
 
 def _told(error: BaseException) -> str:

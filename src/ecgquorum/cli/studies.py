@@ -2,8 +2,9 @@
 
 import shlex
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,8 +12,8 @@ from ecgquorum.cli.application import INTERRUPTED, app, listed
 from ecgquorum.cli.executors import Address, ExecutorOption, Threads, Where, Workers, chosen_executor
 from ecgquorum.console import counting, err, print_scorecard
 from ecgquorum.console import out as stdout
-from ecgquorum.errors import RecipeError, ScorecardError
-from ecgquorum.recipe import EvaluationRecipe, load_recipe, load_study, recipe_names
+from ecgquorum.errors import ClusterError, RecipeError, ScorecardError
+from ecgquorum.recipe import EvaluationRecipe, Recipe, load_recipe, load_study, recipe_names
 
 
 @app.command()
@@ -79,26 +80,74 @@ def train(
         typer.Option(help="Where trainings are kept and looked for; runs that share one train what they share once."),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    n_ranks: Annotated[
+        int | None,
+        typer.Option("--ranks", min=1, help="Train each member on so many processes at once, by Ray Train."),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="With --ranks: the Ray cluster, auto or HOST:PORT. Default: this machine.")
+    ] = None,
 ) -> None:
     """Train an ensemble. It can be stopped at any time (Ctrl-C) and continued with --resume, to the same bits
     on the same machine with the same number of threads.
+
+    Started by torchrun, or with --ranks, several processes train each member together.
     """
-    from ecgquorum import Cohort, train_ensemble
+    from ecgquorum import ranks
+
+    if address is not None and n_ranks is None:
+        raise ClusterError("--address: expected --ranks with it, found none; say how many processes are to train")
+    with ranks.joined():
+        loaded = load_recipe(recipe)
+        if strategy is not None:
+            loaded = loaded.with_strategy(strategy)
+        try:
+            accuracy = _trained(loaded, cohort, out, resume, store, device, n_ranks, address)
+        except KeyboardInterrupt:
+            if ranks.is_first_to_fail():
+                program = "ecgquorum" if ranks.n_ranks() == 1 else "torchrun ... -m ecgquorum.cli"
+                err.print(f"stopped; finished epochs are kept; go on with: {program} {_resuming()}", markup=False)
+            raise typer.Exit(INTERRUPTED) from None
+        if ranks.is_first():
+            stdout.print(f"accuracy on the tune part: {accuracy:.4f}")
+            stdout.print(f"bundle: {out}")
+
+
+def _trained(
+    recipe: Recipe,
+    cohort: Path,
+    out: Path,
+    resume: bool,
+    store: Path | None,
+    device: str,
+    n_ranks: int | None,
+    address: str | None,
+) -> float:
+    """Train, here or on other processes, and give the accuracy on the tune part."""
+    from ecgquorum import Cohort, load_ensemble, ranks, train_ensemble
     from ecgquorum.training import training_progress
 
-    loaded = load_recipe(recipe)
-    if strategy is not None:
-        loaded = loaded.with_strategy(strategy)
-    try:
-        with training_progress(loaded, err) as observer:
-            ensemble = train_ensemble(
-                loaded, Cohort(cohort), out, resume=resume, device=device, observer=observer, store=store
-            )
-    except KeyboardInterrupt:
-        err.print(f"stopped; finished epochs are kept; go on with: {_resume_command()}", markup=False)
-        raise typer.Exit(INTERRUPTED) from None
-    stdout.print(f"accuracy on the tune part: {ensemble.card['tune_accuracy']:.4f}")
-    stdout.print(f"bundle: {out}")
+    if n_ranks is None:
+        with training_progress(recipe, err) if ranks.is_first() else nullcontext() as observer:
+            options: dict[str, Any] = {"resume": resume, "device": device, "observer": observer, "store": store}
+            return float(train_ensemble(recipe, Cohort(cohort), out, **options).card["tune_accuracy"])
+    from ecgquorum.cluster.data_parallel import on_ranks
+
+    if ranks.n_ranks() > 1:
+        raise ClusterError("--ranks: expected no torchrun around it, found one; each of them starts ranks of its own")
+    Cohort(cohort)  # a wrong path is told of sooner here
+    err.print(f"training on {n_ranks} ranks; finished epochs are in {out / 'history.csv'}", markup=False)
+    options = {"resume": resume, "device": device, "store": store.resolve() if store else None}
+    arguments = (recipe, cohort.resolve(), out.resolve(), options)
+    on_ranks(_train_as_a_rank, arguments, n_ranks, scratch=out / "ray.partial", gpus=device != "cpu", address=address)
+    return float(load_ensemble(out).card["tune_accuracy"])
+
+
+def _train_as_a_rank(recipe: Recipe, cohort: Path, out: Path, options: dict[str, Any]) -> None:
+    """What each process does that trains together with others."""
+    from ecgquorum import Cohort, train_ensemble
+
+    train_ensemble(recipe, Cohort(cohort), out, **options)
 
 
 def _numbers(option: str, text: str | None) -> tuple[float, ...] | None:
@@ -110,9 +159,9 @@ def _numbers(option: str, text: str | None) -> tuple[float, ...] | None:
         raise RecipeError(f"{option}: expected numbers such as 10,50, found {text!r}") from None
 
 
-def _resume_command() -> str:
+def _resuming() -> str:
     arguments = [argument for argument in sys.argv[1:] if argument != "--resume"]
-    return shlex.join(["ecgquorum", *arguments, "--resume"])
+    return shlex.join([*arguments, "--resume"])
 
 
 @app.command()

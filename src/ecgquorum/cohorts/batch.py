@@ -21,6 +21,10 @@ class Batch(NamedTuple):
         """The batch on another device."""
         return Batch(*(part.to(device, non_blocking=True) for part in self))
 
+    def of(self, rows: slice | Tensor) -> "Batch":
+        """Some of its recordings, or all in another order."""
+        return Batch(*(part[rows.to(part.device) if isinstance(rows, Tensor) else rows] for part in self))
+
 
 def batch_of(signals: Sequence[Signal], n_window: int, labels: Sequence[int] | None = None) -> Batch:
     """Fitted signals, padded or cut to one window of `n_window` samples; without labels, all are -1."""

@@ -14,10 +14,12 @@ from scipy.signal import firwin
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ecgquorum import ranks
 from ecgquorum.members.bands import Bands
 from ecgquorum.members.dropout import Dropout
 from ecgquorum.members.folding import Folding, is_frozen
 from ecgquorum.members.member import Block, Member, coarser, live_span
+from ecgquorum.members.norm import BatchNorm2d
 
 INNER_RATE_HZ = 100.0
 _CHANNELS = (32, 48, 64, 96, 128)
@@ -55,7 +57,7 @@ class _ConvNorm(nn.Module):
     def __init__(self, n_in: int, n_out: int, kernel: int, step: int) -> None:
         super().__init__()
         self.conv = nn.Conv2d(n_in, n_out, (1, kernel), (1, step), (0, kernel // 2), bias=False)
-        self.norm = nn.BatchNorm2d(n_out)
+        self.norm = BatchNorm2d(n_out)
         self._folding = Folding()
 
     def forward(self, h: Tensor) -> Tensor:
@@ -150,7 +152,7 @@ class CompactMember(Member):
         super().__init__(blocks, channels[-1], n_classes, rate_hz, bands)
         self.decimation = Decimation(max(1, round(rate_hz / INNER_RATE_HZ)))
 
-    def entered(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+    def entered(self, x: Tensor, span: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """The recording at about 100 Hz, and where it is: the rest of the window is padding.
 
         Padding that no recording of the batch reaches is left out: it would be masked in every block.
@@ -158,7 +160,11 @@ class CompactMember(Member):
         live, heard = live_span(x), self.bands(x)
         if torch.compiler.is_exporting():  # a graph cannot look at what is in a batch
             return self.decimation(heard)[:, :, None], coarser(live, self.decimation.factor)[:, :, None]
-        first, last = self._reached(live)
+        first, last = self._reached(live if span is None else span)
+        if (
+            self.training and ranks.shared()
+        ):  # batch norm counts what is left of the window: that must be the same for all
+            first, last = ranks.widest(first, last)
         if last - first < x.shape[2]:
             live, heard = live[..., first:last], heard[..., first:last]
         live = coarser(live, self.decimation.factor)

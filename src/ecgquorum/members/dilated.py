@@ -18,6 +18,7 @@ from ecgquorum.members.convolution import Geometry, convolved
 from ecgquorum.members.dropout import Dropout
 from ecgquorum.members.folding import Folded, Folding, is_frozen
 from ecgquorum.members.member import Block, Member
+from ecgquorum.members.norm import BatchNorm1d
 from ecgquorum.members.patches import patch_convolved
 
 
@@ -108,7 +109,7 @@ class _DilatedBlock(Block):
         shape = plan.shape
         self.plan = plan
         self.conv = nn.Conv1d(n_in, n_out, shape.kernel, padding=shape.padding, dilation=shape.dilation)
-        self.norm = nn.BatchNorm1d(n_out)
+        self.norm = BatchNorm1d(n_out)
         self.dropout = Dropout(dropout)
         self._folding = Folding()
 
@@ -222,7 +223,7 @@ class DilatedMember(Member):
             n_in = n_out
         super().__init__(blocks, n_in, n_classes, rate_hz, bands)
 
-    def entered(self, x: Tensor) -> tuple[Tensor, int]:
+    def entered(self, x: Tensor, span: Tensor | None = None) -> tuple[Tensor, int]:  # noqa: ARG002
         """As published: padding is part of the signal, and the mean runs over all of the window."""
         return self.bands(x), x.shape[2]
 

@@ -61,16 +61,19 @@ class Member(nn.Module, ABC):
         h, where = self._passed(x, len(self.blocks))
         return self.pooled(h, where)
 
-    def stage(self, x: Tensor, block: int) -> Tensor:
-        """The activation after the batch norm of the given block."""
-        h, where = self._passed(x, block)
+    def stage(self, x: Tensor, block: int, span: Tensor | None = None) -> Tensor:
+        """The activation after the batch norm of the given block.
+
+        span: as for `entered`; two batches with the same one have activations that can be compared
+        """
+        h, where = self._passed(x, block, span)
         chosen = self.blocks[block]
         assert isinstance(chosen, Block)  # noqa: S101 (for the type checker)
         return chosen.normalised(h, where)
 
-    def _passed(self, x: Tensor, n_blocks: int) -> tuple[Tensor, Any]:
+    def _passed(self, x: Tensor, n_blocks: int, span: Tensor | None = None) -> tuple[Tensor, Any]:
         """x after the first blocks, and where that is."""
-        h, where = self.entered(x)
+        h, where = self.entered(x, span)
         for block in self.blocks[:n_blocks]:
             assert isinstance(block, Block)  # noqa: S101 (for the type checker)
             h = block(h, where)
@@ -78,8 +81,11 @@ class Member(nn.Module, ABC):
         return h, where
 
     @abstractmethod
-    def entered(self, x: Tensor) -> tuple[Tensor, Any]:
-        """What the first block sees, and where that is."""
+    def entered(self, x: Tensor, span: Tensor | None = None) -> tuple[Tensor, Any]:
+        """What the first block sees, and where that is.
+
+        span: (any, 1, time), 1 where padding must not be left out; absent: a network may look for itself
+        """
 
     @abstractmethod
     def pooled(self, h: Tensor, where: Any) -> Tensor:

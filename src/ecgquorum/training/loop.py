@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
+from ecgquorum import ranks
 from ecgquorum.errors import TrainingError
 from ecgquorum.randomness import derived_seed
 from ecgquorum.recipe import TrainingRecipe
@@ -83,7 +84,8 @@ def train_unit(
         state.epoch = epoch + 1
         state.history = [*state.history, row]
         state.weights, state.optimiser = phase.network.state_dict(), optimiser_state(optimiser)
-        state.save(path)
+        if ranks.is_first():
+            state.save(path)
         record(state.history)
         observer.on_epoch(unit, row)
     phase.network.load_state_dict(state.best)
@@ -119,27 +121,30 @@ def _train_epoch(
             for group in optimiser.param_groups:
                 group["lr"] = learning_rate(setting.plan, step, setting.plan.epochs * steps_per_epoch)
             optimiser.zero_grad(set_to_none=True)
-            value = 0.0
-            for term in phase.losses(batch.to(setting.device), indices):
+            share, value = ranks.share_of(len(indices)), torch.zeros((), dtype=torch.float64)
+            for term in phase.losses(batch, indices):
                 term.backward()  # type: ignore[no-untyped-call]
                 value += term.item()
+            share.add_up([p.grad for p in phase.network.parameters() if p.grad is not None])
+            share.add_up([value])
             optimiser.step()
-            if not math.isfinite(value):
+            if not value.isfinite():
                 raise TrainingError(
                     f"{unit.phase} training of member {unit.label}, epoch {epoch + 1}: expected a finite loss, "
-                    f"found {value}; lower the learning rate, or look for broken recordings"
+                    f"found {value:g}; lower the learning rate, or look for broken recordings"
                 )
-            total += value * len(batch.label)
+            total += value.item() * len(batch.label)
             seen += len(batch.label)
-            observer.on_batch(unit, epoch + 1, number + 1, steps_per_epoch, value)
+            observer.on_batch(unit, epoch + 1, number + 1, steps_per_epoch, value.item())
     return total / seen
 
 
 def _resumed(path: Path, unit: Unit, phase: Phase, optimiser: torch.optim.Optimizer) -> Checkpoint:
     """The stored state put into the phase's members and `optimiser`, or a state at the very beginning."""
-    if not path.is_file():
+    state = Checkpoint.load(path, unit.identity) if path.is_file() else None
+    ranks.check_alike("checkpoint", f"{path.name} {state.epoch if state else None}")
+    if state is None:
         return Checkpoint(unit.identity, 0, {}, {}, {}, (-math.inf, -math.inf))
-    state = Checkpoint.load(path, unit.identity)
     phase.network.load_state_dict(state.weights)
     restore_optimiser(optimiser, state.optimiser)
     return state

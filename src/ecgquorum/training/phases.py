@@ -1,6 +1,5 @@
 """The phases of a strategy: what is trained together, on what loss, and how it is judged."""
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,14 +10,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ecgquorum.attacks import PGD, ascended
+from ecgquorum import ranks
+from ecgquorum.attacks import PGD, ascended, random_change
 from ecgquorum.cohorts import Batch, Cohort
 from ecgquorum.members import Member, frozen
 from ecgquorum.randomness import torch_generator
-from ecgquorum.recipe import AdversarialRecipe, DecorrelationRecipe, DvergeRecipe, Recipe, TrainingRecipe
+from ecgquorum.recipe import AdversarialRecipe, DvergeRecipe, Recipe, TrainingRecipe
 from ecgquorum.recordings import InputSpec
 from ecgquorum.training.batches import prefetched, training_batches
-from ecgquorum.training.decorrelation import decorrelation_loss
+from ecgquorum.training.decorrelation import Decorrelation
 
 _EVALUATION_BATCH = 64
 
@@ -56,65 +56,11 @@ class Setting:
         """The tune part in whole windows."""
         indices = self.cohort.part("tune")
         for start in range(0, len(indices), _EVALUATION_BATCH):
-            yield self.cohort.batch(indices[start : start + _EVALUATION_BATCH], self.spec).to(self.device)
+            yield self.cohort.batch(indices[start : start + _EVALUATION_BATCH], self.spec)
 
-
-class Decorrelation:
-    """The decorrelation term of one member, with a clock and a count of the batches that were too small for it.
-
-    stored: each earlier member's features, one row a recording of the train part
-    """
-
-    def __init__(self, recipe: DecorrelationRecipe, stored: list[Tensor], cohort: Cohort) -> None:
-        self._recipe, self._stored = recipe, stored
-        self._row_of = np.full(len(cohort), -1)
-        self._row_of[cohort.part("train")] = np.arange(len(cohort.part("train")))
-        self._values: list[Tensor] = []
-        self._seconds, self._skipped = 0.0, 0
-
-    def __call__(self, features: Tensor, indices: np.ndarray, generator: torch.Generator) -> Tensor | float:
-        """lambda · L for this batch; 0 where there is no earlier member, or no fit."""
-        if not self._stored:
-            return 0.0
-        started = _now(features.device)
-        rows = torch.from_numpy(self._row_of[indices])
-        leaf = features.detach().requires_grad_()
-        term = decorrelation_loss(
-            leaf,
-            [stored[rows].to(features.device) for stored in self._stored],
-            generator,
-            n_projected=self._recipe.projected,
-            projection=self._recipe.projection,
-            whiten=self._recipe.whiten,
-        )
-        result: Tensor | float = 0.0
-        if term is None:
-            self._skipped += 1
-        else:
-            # the term's own backward pass runs here, inside the clock; what goes on is linear in the features, with
-            # the term's value and gradient
-            (gradient,) = torch.autograd.grad(term, leaf)
-            linear = (gradient * features).sum()
-            result = self._recipe.weight * (term.detach() + linear - linear.detach())
-            self._values.append(term.detach())
-        self._seconds += _now(features.device) - started
-        return result
-
-    def taken(self) -> dict[str, float]:
-        """The epoch's mean of the term, the time it took and the batches it skipped; begins anew."""
-        row = {
-            "decorrelation": float(torch.stack(self._values).mean()) if self._values else 0.0,
-            "decorrelation_seconds": self._seconds,
-            "decorrelation_skipped": self._skipped,
-        }
-        self._values, self._seconds, self._skipped = [], 0.0, 0
-        return row
-
-
-def _now(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()
+    def mine(self, batch: Batch) -> Batch:
+        """This rank's recordings of a whole batch, on the device."""
+        return batch.of(ranks.share_of(len(batch.label)).rows()).to(self.device)
 
 
 class Phase(ABC):
@@ -133,7 +79,10 @@ class Phase(ABC):
 
     @abstractmethod
     def losses(self, batch: Batch, indices: np.ndarray) -> Iterator[Tensor]:
-        """What to lower on this batch of these recordings, as terms of a sum, to be gone back through one by one."""
+        """What to lower on this batch of these recordings, as terms of a sum, to be gone back through one by one.
+
+        batch: the whole one, on the CPU; where there are several ranks, each term is this rank's share of it
+        """
 
     @abstractmethod
     def judged(self) -> Evaluation:
@@ -145,11 +94,15 @@ class Phase(ABC):
         return {key: float(np.sum([row[key] for row in rows])) for key in rows[0]}
 
     def _fitted(self, member: int, batch: Batch, indices: np.ndarray) -> Tensor:
-        """Cross-entropy of a member on the batch, and its decorrelation term."""
-        network = self.members[member]
-        features = network.embed(batch.signal)
+        """Cross-entropy of a member on the batch, and its decorrelation term.
+
+        batch: this rank's rows of the whole batch, whose recordings `indices` are
+        """
+        network, share = self.members[member], ranks.share_of(len(indices))
+        with ranks.sharing(share):
+            features = network.embed(batch.signal)
         smoothing = self.setting.plan.label_smoothing
-        loss = F.cross_entropy(network.head(features), batch.label, label_smoothing=smoothing)
+        loss = F.cross_entropy(network.head(features), batch.label, label_smoothing=smoothing) * share.weight
         return loss + self._decorrelations[member](features, indices, self._generator)
 
 
@@ -160,25 +113,34 @@ class BasePhase(Phase):
     def losses(self, batch: Batch, indices: np.ndarray) -> Iterator[Tensor]:
         """Cross-entropy, and the decorrelation term."""
         plan = self.setting.plan
+        mine = self.setting.mine(batch)
         if plan.attack_epsilon is not None:
-            batch = self._partly_attacked(batch, max(1, round(plan.attacked * len(batch.label))), plan.attack_epsilon)
-        yield self._fitted(0, batch, indices)
+            n_attacked = max(1, round(plan.attacked * len(batch.label)))
+            mine = self._partly_attacked(mine, batch, n_attacked, plan.attack_epsilon)
+        yield self._fitted(0, mine, indices)
 
-    def _partly_attacked(self, batch: Batch, n_attacked: int, epsilon: float) -> Batch:
-        """The first recordings, which are in random order, each moved by up to a bound of its own.
+    def _partly_attacked(self, mine: Batch, batch: Batch, n_attacked: int, epsilon: float) -> Batch:
+        """The first recordings of the whole batch, which are in random order, each moved by up to a bound of its own.
 
         One step of the steepest ascent from a random change, a quarter longer than the bound: a single step from the
         recording itself would teach members to hide their gradients (Wong, Rice & Kolter 2020).
         """
-        some = Batch(*(part[:n_attacked] for part in batch))
         bounds = torch.rand(n_attacked, generator=self._generator) * epsilon
-        attack = PGD(bounds, n_steps=1, step=1.25, random_start=True)
-        moved = attack(self.members[0], some, generator=self._generator).signal
-        return batch._replace(signal=torch.cat([moved, batch.signal[n_attacked:]]))
+        start = random_change(batch.of(slice(n_attacked)), bounds[:, None, None], "linf", self._generator)
+        rows = ranks.share_of(len(batch.label)).rows(n_attacked)
+        some = batch.of(rows).to(self.setting.device)
+        if len(some.label) == 0:
+            return mine
+        attack = PGD(bounds[rows], n_steps=1, step=1.25, start=start[rows].to(self.setting.device))
+        moved = attack(self.members[0], some).signal
+        return mine._replace(signal=torch.cat([moved, mine.signal[len(moved) :]]))
 
     def judged(self) -> Evaluation:
         """On the tune part as it is."""
-        return _judged(self.members[0], self.setting.tune_batches())
+        tally = _Tally()
+        for batch in self.setting.tune_batches():
+            tally.count(self.members[0], self.setting.mine(batch), len(batch.label))
+        return tally.evaluation()
 
 
 @final
@@ -192,12 +154,14 @@ class AdversarialPhase(Phase):
 
     def losses(self, batch: Batch, indices: np.ndarray) -> Iterator[Tensor]:
         """Cross-entropy on the attacked batch, and the decorrelation term of its features."""
-        yield self._fitted(0, self._attack(self.members[0], batch), indices)
+        yield self._fitted(0, self._attack(self.members[0], self.setting.mine(batch)), indices)
 
     def judged(self) -> Evaluation:
         """On the tune part under the training attack."""
-        attacked = (self._attack(self.members[0], batch) for batch in self.setting.tune_batches())
-        return _judged(self.members[0], attacked)
+        tally = _Tally()
+        for batch in self.setting.tune_batches():
+            tally.count(self.members[0], self._attack(self.members[0], self.setting.mine(batch)), len(batch.label))
+        return tally.evaluation()
 
 
 @final
@@ -217,7 +181,7 @@ class DvergePhase(Phase):
         """For each member, the mean of its losses on what was distilled from each of the others."""
         source, source_indices = next(self._sources)
         part = self.setting.recipe.dverge
-        source, source_indices = _paired(source.to(self.setting.device), source_indices, batch, part, self._generator)
+        source, source_indices = _paired(source, source_indices, batch, part, self._generator)
         changed = self._distilled(source, batch, self._generator)
         for j in range(len(self.members)):
             for i in range(len(self.members)):
@@ -227,25 +191,22 @@ class DvergePhase(Phase):
     def judged(self) -> Evaluation:
         """Members on tune recordings distilled from the others, with the same blocks and targets every time."""
         generator = self.setting.generator("judge")
-        loss, right, seen = 0.0, 0, 0
+        tally = _Tally()
         for source in self.setting.tune_batches():
             order = torch.randperm(len(source.label), generator=generator)
-            target = Batch(*(part[order.to(part.device)] for part in source))
-            changed = self._distilled(source, target, generator)
+            changed = self._distilled(source, source.of(order), generator)
             for j, member in enumerate(self.members):
                 for i, attacked in enumerate(changed):
                     if i != j:
-                        found = _judged(member, [attacked])
-                        loss += found.loss * len(source.label)
-                        right += round(found.accuracy * len(source.label))
-                        seen += len(source.label)
-        return Evaluation(loss / seen, right / seen)
+                        tally.count(member, attacked, len(source.label))
+        return tally.evaluation()
 
     def _distilled(self, source: Batch, target: Batch, generator: torch.Generator) -> list[Batch]:
-        """The source changed for each member, all at the same block."""
+        """This rank's rows of the source changed for each member, all at the same block."""
         block = int(torch.randint(len(self.members[0].blocks), (), generator=generator))
-        part = self.setting.recipe.dverge
-        return [distilled(member, source, target, block, part) for member in self.members]
+        part, span = self.setting.recipe.dverge, _span(source, target).to(self.setting.device)
+        source, target = self.setting.mine(source), self.setting.mine(target)
+        return [distilled(member, source, target, block, part, span) for member in self.members]
 
 
 def _bound(part: AdversarialRecipe | DvergeRecipe) -> float:
@@ -254,17 +215,27 @@ def _bound(part: AdversarialRecipe | DvergeRecipe) -> float:
     return part.epsilon
 
 
-def distilled(member: Member, source: Batch, target: Batch, block: int, part: DvergeRecipe) -> Batch:
+def _span(source: Batch, target: Batch) -> Tensor:
+    """Where either has recordings: left to themselves, members would cut each to its own length."""
+    return torch.cat([source.valid, target.valid]).to(source.signal.dtype)
+
+
+def distilled(
+    member: Member, source: Batch, target: Batch, block: int, part: DvergeRecipe, span: Tensor | None = None
+) -> Batch:
     """The source within epsilon of itself, moved towards the target's activation after the given block's batch norm.
 
     z = argmin |stage(z, l) - stage(x, l)|^2, by steps along the sign of the gradient
+
+    span: where activations are compared, as for `Member.stage`, where these are not whole batches; absent: of both
     """
+    span = _span(source, target) if span is None else span
     with frozen(member):
         with torch.no_grad():
-            wanted = member.stage(target.signal, block)
+            wanted = member.stage(target.signal, block, span)
 
         def likeness(z: Tensor) -> Tensor:
-            return -(member.stage(z, block) - wanted).square().mean(dim=(1, 2))
+            return -(member.stage(z, block, span) - wanted).square().mean(dim=(1, 2))
 
         bound = torch.tensor(_bound(part), dtype=source.signal.dtype, device=source.signal.device)
         moved = ascended(likeness, source, bound, n_steps=part.steps, step=part.step)
@@ -277,19 +248,28 @@ def _paired(
     """The sources in their own order, or, where it is wanted, each of another class than its target if there is one."""
     if not part.different_classes:
         return source, indices
-    differs = (source.label[None] != target.label[:, None]).cpu().double()
+    differs = (source.label[None] != target.label[:, None]).double()
     differs[differs.sum(dim=1) == 0] = 1.0
     order = torch.multinomial(differs, 1, generator=generator)[:, 0]
-    return Batch(*(part_[order.to(part_.device)] for part_ in source)), indices[order.numpy()]
+    return source.of(order), indices[order.numpy()]
 
 
-def _judged(member: Member, batches: Iterator[Batch] | list[Batch]) -> Evaluation:
-    """Cross-entropy and accuracy in evaluation mode."""
-    loss, right, seen = 0.0, 0, 0
-    for batch in batches:
+class _Tally:
+    """Cross-entropy and right answers in evaluation mode, summed over recordings, in the end over ranks."""
+
+    def __init__(self) -> None:
+        self._loss = self._right = self._seen = 0.0
+
+    def count(self, member: Member, mine: Batch, n_records: int) -> None:
+        """Count this rank's rows of a batch of so many recordings."""
+        copies = ranks.share_of(n_records).copies
         with frozen(member), torch.inference_mode():
-            logits = member(batch.signal)
-            loss += F.cross_entropy(logits, batch.label, reduction="sum").item()
-            right += int((logits.argmax(dim=1) == batch.label).sum())
-            seen += len(batch.label)
-    return Evaluation(loss / seen, right / seen)
+            logits = member(mine.signal)
+            self._loss += F.cross_entropy(logits, mine.label, reduction="sum").item() / copies
+            self._right += int((logits.argmax(dim=1) == mine.label).sum()) / copies
+            self._seen += len(mine.label) / copies
+
+    def evaluation(self) -> Evaluation:
+        """How all ranks' recordings were answered."""
+        loss, right, seen = ranks.totals(self._loss, self._right, self._seen)
+        return Evaluation(loss / seen, right / seen)

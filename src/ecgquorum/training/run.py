@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ecgquorum import ranks
 from ecgquorum.atomic import write_atomically
 from ecgquorum.calibration import fitted_temperature
 from ecgquorum.cohorts import PARTS, Cohort
@@ -31,9 +32,9 @@ from ecgquorum.recipe import Recipe
 from ecgquorum.recordings import InputSpec
 from ecgquorum.training.batches import n_batches
 from ecgquorum.training.checkpoint import Checkpoint, copied_weights
-from ecgquorum.training.decorrelation import fewest_records
+from ecgquorum.training.decorrelation import Decorrelation, fewest_records
 from ecgquorum.training.loop import Observer, Row, Silent, train_unit
-from ecgquorum.training.phases import AdversarialPhase, BasePhase, Decorrelation, DvergePhase, Phase, Setting
+from ecgquorum.training.phases import AdversarialPhase, BasePhase, DvergePhase, Phase, Setting
 from ecgquorum.training.store import MemberStore, extracted_features
 from ecgquorum.training.strategy import PhaseName, Unit, phase_plan, planned_units
 
@@ -60,31 +61,55 @@ def train_ensemble(
     """Train the recipe's ensemble by its strategy on the cohort's train part and store it as a bundle in `out`.
 
     Interrupted at any moment, the same call with `resume` goes on after the last finished epoch and ends with the
-    same bits as if nothing had happened.
+    same bits as if nothing had happened. Called by several ranks at once (under torchrun, or in a process group), they
+    train each member together; the first one writes, and all get the ensemble.
 
     store: where trainings are kept and looked for; runs that share one train what they have in common once. A run that
            is resumed goes on with the one it was begun with.
     """
     out = Path(out)
-    _check_out(out, recipe, cohort, resume)
-    where = chosen_device(device)
-    if resume and (out / CARD).is_file():
+    with ranks.joined():
+        _check_out(out, recipe, cohort, resume)
+        where = chosen_device(device)
+        finished = resume and (out / CARD).is_file()
+        ranks.check_alike("recipe, cohort and run", f"{recipe.toml()} {cohort.data_hash} {resume} {finished}")
+        if not finished:
+            place = Path(store).resolve() if store else _store_of(out)
+            check_trainable(recipe, cohort)
+            cohort.verify()
+            _begin(out, recipe, cohort, place if store else None)
+            run = _Run(recipe, cohort, MemberStore(place), where, observer or Silent(), out / "history.csv")
+            members = run.trained_members()
+            if ranks.is_first():
+                _finish(Ensemble(members, cohort.classes, run.spec).to(where), recipe, cohort, out, where)
+            ranks.wait()
         return load_ensemble(out, where)
-    place = Path(store).resolve() if store else _store_of(out)
-    run = _Run(recipe, cohort, MemberStore(place), where, observer or Silent(), out / "history.csv")
-    check_trainable(recipe, cohort)
-    cohort.verify()
-    write_atomically(out / "recipe.toml", recipe.toml())
-    if store:
-        write_atomically(out / "store.txt", f"{place}\n")
-    write_atomically(out / "cohort.txt", cohort.data_hash + "\n")
-    ensemble = Ensemble(run.trained_members(), cohort.classes, run.spec).to(run.device)
+
+
+def _begin(out: Path, recipe: Recipe, cohort: Cohort, store: Path | None) -> None:
+    """Write what a run is begun with."""
+    if ranks.is_first():
+        write_atomically(out / "recipe.toml", recipe.toml())
+        if store:
+            write_atomically(out / "store.txt", f"{store}\n")
+        write_atomically(out / "cohort.txt", cohort.data_hash + "\n")
+    ranks.wait()
+    if not (out / "cohort.txt").is_file():
+        raise TrainingError(
+            f"{out}: expected the folder that the first rank writes, found none on rank {ranks.rank()}; choose an "
+            "--out on a file system that all machines share"
+        )
+
+
+def _finish(ensemble: Ensemble, recipe: Recipe, cohort: Cohort, out: Path, device: torch.device) -> None:
+    """Round and measure the trained ensemble, and write its bundle."""
     rounding = _rounded(ensemble, cohort)
     ensemble.information_range = information_range(ensemble.predict_part(cohort, "train"))
     ensemble.temperature = _temperature(ensemble, cohort)
-    computed = {"device": str(run.device), "threads": torch.get_num_threads()}
+    computed: dict[str, Any] = {"device": str(device), "threads": torch.get_num_threads()}
+    if ranks.n_ranks() > 1:
+        computed["ranks"] = ranks.n_ranks()
     save_bundle(ensemble, recipe, out, _facts(ensemble, cohort) | rounding | computed)
-    return load_ensemble(out, run.device)
 
 
 def train_planned(recipe: Recipe, cohort: Cohort, store: str | Path, identity: str, *, device: str = "auto") -> Row:
@@ -134,7 +159,8 @@ class _Run:
         self.recipe, self.cohort, self.store, self.device = recipe, cohort, store, device
         self.spec = InputSpec(cohort.leads, cohort.rate_hz, recipe.input.scaling, recipe.input.window_s)
         self.history: list[Row] = []
-        self._observer, self._history_path = observer, history_path
+        self._observer = observer if ranks.is_first() else Silent()
+        self._history_path = history_path if ranks.is_first() else None
         self._units = {unit.identity: unit for unit in planned_units(recipe, cohort.data_hash)}
         self._trained: dict[str, list[Member]] = {}
 
@@ -154,7 +180,11 @@ class _Run:
     def _trained_unit(self, unit: Unit) -> list[Member]:
         plan, path = phase_plan(self.recipe, unit.phase), self.store.checkpoint_path(unit.identity)
         members = [_fresh_member(self.recipe, self.cohort, index) for index in unit.members]
-        if path.is_file() and (state := Checkpoint.load(path, unit.identity)).epoch >= plan.epochs:
+        found = Checkpoint.load(path, unit.identity) if path.is_file() else None
+        finished = found is not None and found.epoch >= plan.epochs
+        ranks.check_alike("trainings in their store", f"{unit.identity} {finished}")
+        if found is not None and finished:
+            state = found
             self._observer.on_unit(unit, plan.epochs, found=True)
             torch.nn.ModuleList(members).load_state_dict(state.best)
         else:
@@ -172,12 +202,18 @@ class _Run:
         terms = [
             Decorrelation(
                 self.recipe.decorrelation,
-                [self.store.features(i, self.trained(i)[0], self.cohort, self.spec) for i in identities],
+                [self._features(identity) for identity in identities],
                 self.cohort,
             )
             for identities in unit.against
         ]
         return _PHASES[unit.phase](members, setting, terms)
+
+    def _features(self, identity: str) -> torch.Tensor:
+        """A trained member's features of every train recording."""
+        member = self.trained(identity)[0]
+        shape = (len(self.cohort.part("train")), member.n_features)
+        return ranks.from_first(lambda: self.store.features(identity, member, self.cohort, self.spec), shape)
 
     def _record(self, rows: list[Row]) -> None:
         """Keep `history.csv` up to date while a unit trains; `rows` are all of the unit's so far."""
