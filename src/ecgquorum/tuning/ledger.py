@@ -7,7 +7,7 @@ and on nothing that a stop would lose.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ecgquorum.errors import TuningError
 from ecgquorum.evaluation.measures import Estimate
@@ -131,7 +131,8 @@ class Ledger:
 def _suggested(trial: optuna.Trial, parameter: Parameter) -> Value:
     kind = parameter.kind
     if not isinstance(kind, Range):
-        return trial.suggest_categorical(parameter.name, kind.options)
+        suggested: Any = trial.suggest_categorical(parameter.name, kind.options)
+        return cast("Value", suggested)
     if kind.whole:
         return trial.suggest_int(parameter.name, int(kind.low), int(kind.high), log=kind.log)
     return trial.suggest_float(parameter.name, kind.low, kind.high, log=kind.log)

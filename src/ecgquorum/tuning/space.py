@@ -1,7 +1,7 @@
 """What a search may change in a recipe: parameters with ranges, and the way between them and recipes.
 
-A parameter is named by the recipe's key that it sets. Ranges are wide enough for the given recipe to be in them, so that
-a search can begin with it.
+A parameter is named by the recipe's key that it sets. Ranges are wide enough for the given recipe to be in them, so
+that a search can begin with it.
 """
 
 from collections.abc import Callable, Mapping
@@ -179,9 +179,7 @@ def _decorrelation(recipe: Recipe) -> list[Parameter]:
             "r, from how many random directions likeness is predicted; batches must be larger by two.",
             Range(min(4, most), most, log=True, whole=True),
         ),
-        Parameter(
-            "decorrelation.whiten", "Whether directions of equal variance are predicted.", Choice((False, True))
-        ),
+        Parameter("decorrelation.whiten", "Whether directions of equal variance are predicted.", Choice((False, True))),
     ]
 
 
@@ -231,4 +229,4 @@ def _band_values(space: Space, recipe: Recipe) -> Values:
         return {BANDS: GIVEN}
     first = "all" if bands[0] == "all" else "below"
     below, above = bands[1:3] if first == "all" else bands[:2]
-    return {BANDS: CUT, BELOW: below[0][1], ABOVE: above[0][0], FIRST: first}  # type: ignore[dict-item]
+    return {BANDS: CUT, BELOW: float(below[0][1]), ABOVE: float(above[0][0]), FIRST: first}

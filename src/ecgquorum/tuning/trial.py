@@ -91,7 +91,7 @@ def run_trial(
         card = evaluate({"trial": ensemble}, cohort, bench.evaluation, store=bench.attacks, told=told)
     except (AttackError, FittingError, RecipeError, ScorecardError, TrainingError) as error:
         return Failure(str(error))
-    except torch.linalg.LinAlgError as error:
+    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # left out of its list of names
         return Failure(f"expected a fit of features, found none (training diverged): {_one_line(error)}")
     except torch.OutOfMemoryError as error:
         return Failure(f"expected room for the network, found too little memory: {_one_line(error)}")
