@@ -24,7 +24,14 @@ FAILED = Trial(9, {"member.width": 1.0}, {}, "expected a finite loss, found nan"
 
 
 def test_the_front_and_the_choice_by_hand():
-    trials = [trial(0, 0.7, 0.4), trial(1, 0.8, 0.3), trial(2, 0.6, 0.6), trial(3, 0.6, 0.5), trial(4, 0.8, 0.2), FAILED]
+    trials = [
+        trial(0, 0.7, 0.4),
+        trial(1, 0.8, 0.3),
+        trial(2, 0.6, 0.6),
+        trial(3, 0.6, 0.5),
+        trial(4, 0.8, 0.2),
+        FAILED,
+    ]
     assert [one.number for one in pareto_front(trials)] == [1, 0, 2]
     assert chosen_trial(trials).number == 2
     assert chosen_trial([FAILED]) is None and pareto_front([FAILED]) == []
