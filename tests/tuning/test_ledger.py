@@ -12,7 +12,9 @@ from ecgquorum.tuning import search_space
 from ecgquorum.tuning.ledger import FEWEST_FOR_IMPORTANCE, Ledger
 from ecgquorum.tuning.trial import ATTACKED, NATURAL, Failure, Scores
 
-SPACE = search_space(load_recipe("physionet2017-compact").with_strategy("dec+part"), 300.0)
+SPACE = search_space(load_recipe("physionet2017-compact").with_strategy("dec+part"), 300.0).chosen(
+    ("member.dropout", "decorrelation.weight", "decorrelation.whiten", "partition")
+)
 N = FEWEST_FOR_IMPORTANCE + 2  # beyond the ten that are drawn at random
 
 

@@ -11,7 +11,7 @@ from ecgquorum.tuning.page import write_page
 from ecgquorum.tuning.trial import ATTACKED, NATURAL, protocol
 
 STUDY = load_study("physionet2017-compact")
-SPACE = search_space(STUDY.recipe.with_strategy("dec+part"), 300.0)
+SPACE = search_space(STUDY.recipe.with_strategy("dec+part"), 300.0).chosen(("member", "decorrelation", "partition"))
 GIVEN = SPACE.values_of(SPACE.given)
 CUT = {"partition.bands": "cut", "partition.below_hz": 12.5, "partition.above_hz": 7.25, "partition.first": "below"}
 

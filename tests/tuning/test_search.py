@@ -1,13 +1,16 @@
 """A search from end to end: real trainings, stops, other processes, refusals."""
 
 import csv
+import fcntl
 import hashlib
+import io
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -15,6 +18,7 @@ import pytest
 import torch
 
 from ecgquorum import Cohort, load_ensemble, load_recipe
+from ecgquorum.cli import main
 from ecgquorum.cluster import LocalExecutor
 from ecgquorum.cohorts.cohort import FIELDS
 from ecgquorum.errors import TrainingError, TuningError
@@ -24,7 +28,7 @@ from ecgquorum.tuning import search_space, tune
 from ..conftest import TINY_RECIPE
 
 RECIPE = TINY_RECIPE.replace("epochs = 2", "epochs = 1") + "[decorrelation]\nprojected = 8\n"
-OPTIONS = ("--strategy", "dec+part", "--records", "4", "--device", "cpu")
+VARIED = ("member.width", "training.learning_rate", "decorrelation.weight", "partition")
 N = 3
 
 
@@ -44,19 +48,28 @@ def recipe_file(tmp_path_factory):
     return path
 
 
-def command(recipe_file, cohort, out, *options, trials=N):
-    arguments = ["tune", recipe_file, "--cohort", cohort.path, "--out", out, "--trials", trials, *OPTIONS, *options]
-    return [sys.executable, "-m", "ecgquorum.cli", *map(str, arguments)]
+def words(recipe_file, cohort, out):
+    options = {"--cohort": cohort.path, "--out": out, "--trials": N, "--strategy": "dec+part", "--records": 4}
+    options |= {"--device": "cpu", "--vary": ",".join(VARIED)}
+    return ["tune", str(recipe_file), *(str(word) for pair in options.items() for word in pair)]
 
 
-def run(words, code=0):
-    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    assert done.returncode == code, done.stderr
-    return done
+def command_line(arguments):
+    """Run it in this process; gives the exit code and what it printed."""
+    printed, errors = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(printed),
+        redirect_stderr(errors),
+        pytest.raises(SystemExit) as ended,
+    ):
+        patch.setattr(sys, "argv", ["ecgquorum", *arguments])
+        main()
+    return ended.value.code or 0, printed.getvalue(), errors.getvalue()
 
 
 def searched(cohort, out, n_trials=N, text=RECIPE, **options):
-    options = {"strategy": "dec+part", "records": 4, "device": "cpu"} | options
+    options = {"strategy": "dec+part", "records": 4, "device": "cpu", "vary": VARIED} | options
     return tune(parse_study(text), cohort, out, n_trials=n_trials, **options)
 
 
@@ -64,7 +77,12 @@ def searched(cohort, out, n_trials=N, text=RECIPE, **options):
 def finished(tmp_path_factory, recipe_file, tiny_cohort):
     """The folder of a search that nobody stopped, and what was printed."""
     out = tmp_path_factory.mktemp("search") / "s"
-    return out, run(command(recipe_file, tiny_cohort, out))
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    code, printed, errors = command_line(words(recipe_file, tiny_cohort, out))
+    torch.set_num_threads(before)
+    assert code == 0, errors
+    return out, printed
 
 
 def table(out):
@@ -78,7 +96,7 @@ def alone(rows):
 
 
 def test_a_search_leaves_everything_that_explains_it(finished, recipe_file, tiny_cohort):
-    out, done = finished
+    out, printed = finished
     rows = table(out)
     assert [row["trial"] for row in rows] == ["0", "1", "2"]
     assert [row["chosen"] for row in rows].count("True") == 1
@@ -90,8 +108,8 @@ def test_a_search_leaves_everything_that_explains_it(finished, recipe_file, tiny
     (chosen,) = (int(row["trial"]) for row in rows if row["chosen"] == "True")
     best = load_study(out / "best.toml")
     assert best.recipe == load_recipe(out / "trials" / f"{chosen:03d}" / "recipe.toml")
-    assert f"chosen (trial {chosen})" in done.stdout and "flattered" in done.stdout
-    assert str(out / "search.html") in done.stdout
+    assert f"chosen (trial {chosen})" in printed and "flattered" in printed
+    assert str(out / "search.html") in printed
     for row in rows:
         assert float(row["accuracy_low"]) <= float(row["accuracy"]) <= float(row["accuracy_high"])
         assert row["ua_auc"]
@@ -109,23 +127,22 @@ def test_it_goes_on_and_more_trials_are_added(finished, tiny_cohort, tmp_path):
 
 
 def test_killed_in_a_trial_it_ends_with_the_same_trials(finished, recipe_file, tiny_cohort, tmp_path):
-    """Killed while training, and again between the trainings of the next trial."""
-    out, words = tmp_path / "s", command(recipe_file, tiny_cohort, tmp_path / "s")
-
-    def killed_when(ready):
-        process = subprocess.Popen(
-            words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"}
-        )
-        deadline = time.monotonic() + 120
-        while process.poll() is None and not ready() and time.monotonic() < deadline:
-            time.sleep(0.005)
-        assert process.poll() is None
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-
-    killed_when(lambda: (out / "trials/001/history.csv").is_file())
+    out, arguments = tmp_path / "s", words(recipe_file, tiny_cohort, tmp_path / "s")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ecgquorum.cli", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    deadline = time.monotonic() + 120
+    while process.poll() is None and not (out / "trials/001/history.csv").is_file() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert process.poll() is None
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
     assert not (out / "trials/001/card.json").exists() and not (out / "search.html").exists()
-    run(words)
+    code, _, errors = command_line(arguments)
+    assert code == 0, errors
     assert (out / "trials.csv").read_bytes() == (finished[0] / "trials.csv").read_bytes()
     assert (out / "best.toml").read_bytes() == (finished[0] / "best.toml").read_bytes()
     assert (out / "search.html").read_bytes() == (finished[0] / "search.html").read_bytes()
@@ -171,7 +188,7 @@ def test_trials_share_what_they_have_in_common(tiny_cohort, tmp_path):
 
 
 def test_epochs_are_for_trials_and_not_for_the_recipe_that_comes_out(tiny_cohort, tmp_path):
-    search = searched(tiny_cohort, tmp_path / "s", 1, TINY_RECIPE, epochs=1, strategy="baseline")
+    search = searched(tiny_cohort, tmp_path / "s", 1, TINY_RECIPE, epochs=1, strategy="baseline", vary=None)
     assert load_recipe(tmp_path / "s/trials/000/recipe.toml").training.epochs == 1
     assert load_recipe(search.best).training.epochs == 2
 
@@ -202,7 +219,7 @@ def test_what_cannot_be_trained_as_given_is_refused_before_anything_is_written(t
     ("change", "what"),
     [
         ({"text": RECIPE.replace("gain = 1.2", "gain = 1.3")}, "recipe"),
-        ({"strategy": "dec"}, "vary"),
+        ({"strategy": "dec", "vary": None}, "vary"),
         ({"seed": 1}, "seed"),
         ({"records": 5}, "records"),
         ({"epochs": 7}, "recipe"),
@@ -226,16 +243,14 @@ def test_a_folder_of_something_else_is_left_alone(tiny_cohort, tmp_path):
 
 
 def test_two_searches_at_once_do_not_mix(finished, tiny_cohort, recipe_file):
-    import fcntl
-
     with (finished[0] / "search.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = run(command(recipe_file, tiny_cohort, finished[0]), code=1)
-    assert "under way there" in done.stderr and len(done.stderr.strip().splitlines()) == 1
+        code, _, errors = command_line(words(recipe_file, tiny_cohort, finished[0]))
+    assert code == 1 and "under way there" in errors and len(errors.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("arguments", "told"),
     [
         (("no-such-recipe", "--cohort", "COHORT", "--out", "OUT"), "expected a recipe file"),
         (("demo", "--cohort", "OUT", "--out", "OUT"), "expected a cohort"),
@@ -244,27 +259,17 @@ def test_two_searches_at_once_do_not_mix(finished, tiny_cohort, recipe_file):
         (("demo", "--cohort", "COHORT", "--out", "OUT", "--device", "tpu"), "--device: expected"),
     ],
 )
-def test_wrong_input_is_told_in_a_line(monkeypatch, capsys, tiny_cohort, tmp_path, words, told):
-    from ecgquorum.cli import main
-
+def test_wrong_input_is_told_in_a_line(tiny_cohort, tmp_path, arguments, told):
     places = {"COHORT": str(tiny_cohort.path), "OUT": str(tmp_path / "s")}
-    monkeypatch.setattr(sys, "argv", ["ecgquorum", "tune", *(places.get(word, word) for word in words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    printed = capsys.readouterr().err
-    assert ended.value.code == 1 and told in printed
-    assert len(printed.strip().splitlines()) == 1
+    code, _, errors = command_line(["tune", *(places.get(word, word) for word in arguments)])
+    assert code == 1 and told in errors
+    assert len(errors.strip().splitlines()) == 1
     assert not (tmp_path / "s").exists()
 
 
-def test_no_trials_are_no_search(monkeypatch, capsys, tiny_cohort, tmp_path):
-    from ecgquorum.cli import main
-
-    words = ["ecgquorum", "tune", "demo", "--cohort", str(tiny_cohort.path), "--out", str(tmp_path / "s")]
-    monkeypatch.setattr(sys, "argv", [*words, "--trials", "0"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2 and "--trials" in capsys.readouterr().err
+def test_no_trials_are_no_search(tiny_cohort, recipe_file, tmp_path):
+    code, _, errors = command_line([*words(recipe_file, tiny_cohort, tmp_path / "s"), "--trials", "0"])
+    assert code == 2 and "--trials" in errors
     with pytest.raises(TuningError, match="at least one trial"):
         searched(tiny_cohort, tmp_path / "s", 0)
     assert not (tmp_path / "s").exists()
