@@ -144,7 +144,7 @@ def _scale(ax: Axes, parameter: Parameter) -> None:
     if kind.log:
         ax.set_xscale("log")
         ticks = _round_numbers(kind.low, kind.high)
-        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        ax.set_xticks(ticks, [f"{tick:.2g}" for tick in ticks])
         ax.xaxis.set_minor_locator(NullLocator())
     margin = (kind.high / kind.low) ** 0.05 if kind.log else 0.05 * (kind.high - kind.low)
     low, high = (kind.low / margin, kind.high * margin) if kind.log else (kind.low - margin, kind.high + margin)
@@ -153,11 +153,11 @@ def _scale(ax: Axes, parameter: Parameter) -> None:
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """1, 2 and 5 of every power of ten in the range, or only 1 where these would be too many."""
+    """1, 2 and 5 of every power of ten in the range, fewer where these would be too many; its ends if it has none."""
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     steps = (1, 2, 5) if high / low < 50 else (1, 3)
     inside = [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]
-    return inside or [low, high]
+    return inside if len(inside) > 1 else [low, (low * high) ** 0.5, high]
 
 
 def _importances(importances: dict[str, float]) -> Figure:

@@ -90,13 +90,15 @@ class Ledger:
         return [found[number] for number in sorted(found)]
 
     def importances(self) -> dict[str, float]:
-        """How much each parameter tells the best quarter of trials from all, most first; empty for few trials.
+        """How much each parameter that all trials have tells the best quarter from all; empty for few trials.
 
-        PED-ANOVA, which needs no other package.
+        PED-ANOVA, which needs no other package. What only some trials have would rest on a handful of them.
         """
         if len(self._study.get_trials(states=(TrialState.COMPLETE,))) < FEWEST_FOR_IMPORTANCE:
             return {}
-        return get_param_importances(self._study, evaluator=PedAnovaImportanceEvaluator(target_quantile=_TOP))
+        everywhere = [parameter.name for parameter in self._space.parameters if parameter.when is None]
+        evaluator = PedAnovaImportanceEvaluator(target_quantile=_TOP)
+        return get_param_importances(self._study, evaluator=evaluator, params=everywhere)
 
     def _asked(self, next_number: int) -> tuple[int, Values]:
         # a sampler a trial: its state would be lost by a stop

@@ -111,13 +111,18 @@ def tune(
         ledger = Ledger(out / "search.sqlite", space, seed)
         try:
             planned = (Planned(n, space.recipe_of(values)) for n, values in ledger.ask(n_trials))
-            made = _made_here(bench, planned, n_trials, progress)
-            if executor is not None:
-                made = _made_elsewhere(executor, bench, planned, n_trials, progress)
+            if executor is None:
+                made = _made_here(bench, planned, n_trials, progress)
+            else:
+                made = _made_elsewhere(executor, bench, planned)
+            count = progress.counted("trials") if progress and executor else None
+            trials = ledger.trials()
             for number, outcome in made:
                 ledger.tell(number, outcome)
-                _write_results(out, study, space, ledger.trials())
-            trials = ledger.trials()
+                trials = ledger.trials()
+                _write_results(out, study, space, trials)
+                if count:
+                    count(len(trials), n_trials)
             chosen = _write_results(out, study, space, trials)
             page = write_page(out / "search.html", trials, space, cohort, bench.evaluation, ledger.importances())
         finally:
@@ -138,14 +143,11 @@ def _made_here(
 
 
 def _made_elsewhere(
-    executor: Executor, bench: Bench, planned: Iterator[Planned], n_trials: int, progress: Progress | None
+    executor: Executor, bench: Bench, planned: Iterator[Planned]
 ) -> Iterator[tuple[int, Scores | Failure]]:
-    count = progress.counted("trials") if progress else None
     tasks = (Task(f"trial {one.number:03d}", one) for one in planned)
     for task, outcome in executor.run(run_trial, tasks, (bench,)):
         yield task.item.number, outcome
-        if count:
-            count(task.item.number + 1, n_trials)
 
 
 def _lazily(progress: Progress, stage: str) -> Told:
