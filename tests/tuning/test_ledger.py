@@ -88,6 +88,7 @@ def test_those_under_way_at_a_stop_are_begun_again(tmp_path):
     ledger.tell(2, outcome(2, asked[2]))
     ledger.close()
     ledger = Ledger(path, SPACE, seed=3)
+    assert dict(ledger.ask(1)) == {}  # there is one already
     assert dict(ledger.ask(4)) == {number: asked[number] for number in (0, 1, 3)}
     ledger.close()
 

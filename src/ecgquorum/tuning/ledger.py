@@ -59,10 +59,10 @@ class Ledger:
     def ask(self, n_trials: int) -> Iterator[tuple[int, Values]]:
         """One trial after another until there are so many, each chosen in view of all that have ended by then."""
         while True:
-            begun = self._frozen()
-            waiting = any(trial.state == TrialState.WAITING for trial in begun)
-            numbers = {trial.user_attrs["trial"] for trial in begun if "trial" in trial.user_attrs}
-            if not waiting and len(numbers) >= n_trials:
+            known = [trial for trial in self._frozen() if "trial" in trial.user_attrs]
+            numbers = {trial.user_attrs["trial"] for trial in known}
+            waiting = {trial.user_attrs["trial"] for trial in known if trial.state == TrialState.WAITING}
+            if len(numbers - waiting) >= n_trials:
                 return
             yield self._asked(len(numbers))
 
