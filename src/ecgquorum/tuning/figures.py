@@ -52,7 +52,7 @@ def _accuracies(trials: list[Trial]) -> Figure:
         ax.annotate(str(trial.number), (100 * natural, 100 * attacked), (5, 5), textcoords="offset points", fontsize=7)
     ax.set_xlabel("accuracy on natural recordings (%)")
     ax.set_ylabel("accuracy under attack (%)")
-    ax.legend(frameon=False, fontsize=8)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure
 
 
