@@ -15,6 +15,7 @@ EcgQuorumError
 ├── ScorecardError   a scorecard is missing or damaged, or does not go with the others
 ├── PolicyError      a policy of triage cannot be fitted, or is not one that this version knows
 ├── ClusterError     work cannot be given to other processes or machines, or was lost there
+├── TuningError      a search for a better recipe cannot begin, or cannot go on
 ├── TriageError      triage cannot begin, or cannot go on where it stopped
 └── DeskError        the review desk cannot be opened, or refuses what it is asked
 
@@ -80,6 +81,10 @@ class PolicyError(EcgQuorumError):
 
 class ClusterError(EcgQuorumError):
     """Work cannot be given to other processes or machines, or was lost there."""
+
+
+class TuningError(EcgQuorumError):
+    """A search for a better recipe cannot begin, or cannot go on."""
 
 
 class TriageError(EcgQuorumError):

@@ -1,6 +1,5 @@
 """The report: one HTML page that opens offline, its figures and tables inside it and beside it."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from ecgquorum.report.notes import notes_of
 from ecgquorum.report.published import published_data
 from ecgquorum.report.rendering import as_csv, as_latex, as_markdown
 from ecgquorum.report.signs import signs_of_masking
-from ecgquorum.report.style import rendered
+from ecgquorum.report.style import inlined, rendered
 from ecgquorum.report.tables import tables_of
 from ecgquorum.report.templates import template
 
@@ -71,5 +70,4 @@ def _written(figure: Figure, path: Path, name: str) -> str:
     write_atomically(path.with_suffix(".png"), rendered(figure, "png", _PNG_DPI))
     svg = rendered(figure, "svg", _PNG_DPI).decode()
     write_atomically(path.with_suffix(".svg"), svg)
-    inner = svg[svg.index("<svg") :]
-    return re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", inner)
+    return inlined(svg, name)

@@ -1,6 +1,7 @@
 """How figures look: colours that colour-blind readers can tell apart, and never colour alone."""
 
 import io
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -55,3 +56,8 @@ def rendered(figure: Figure, kind: str, dpi: float) -> bytes:
     with mpl.rc_context({"svg.hashsalt": "ecgquorum"}):
         figure.savefig(target, format=kind, dpi=dpi, facecolor="white", metadata={_UNDATED[kind]: None})
     return target.getvalue()
+
+
+def inlined(svg: str, name: str) -> str:
+    """An SVG to put in a page, its inner names made its own by the figure's."""
+    return re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", svg[svg.index("<svg") :])

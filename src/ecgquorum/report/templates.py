@@ -1,12 +1,14 @@
 """The templates of pages and cards."""
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
+
+_HERE = "ecgquorum.report"
 
 
-def template(name: str) -> Template:
-    """The template `name` of this package; what is put into a page of HTML is escaped."""
+def template(name: str, package: str = _HERE) -> Template:
+    """The template `name` of a package, which may include this one's; what is put into a page of HTML is escaped."""
     environment = Environment(
-        loader=PackageLoader("ecgquorum.report", "."),
+        loader=ChoiceLoader([PackageLoader(package, "."), PackageLoader(_HERE, ".")]),
         autoescape=name.endswith(".html"),
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,0 +1,98 @@
+"""The command that searches for a better recipe."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ecgquorum.cli.application import INTERRUPTED, app, listed
+from ecgquorum.console import err, print_table
+from ecgquorum.console import out as stdout
+from ecgquorum.recipe import load_study, recipe_names
+
+if TYPE_CHECKING:
+    from ecgquorum.tuning import Search, Trial
+
+
+@app.command()
+def tune(
+    recipe: Annotated[
+        str,
+        typer.Argument(help="A recipe's TOML file, or the name of one that ships.", autocompletion=recipe_names),
+    ],
+    cohort: Annotated[Path, typer.Option(help="The cohort's folder, from `ecgquorum cohort build`.")],
+    out: Annotated[Path, typer.Option(help="The search's folder: trials, members, the best recipe, the page.")],
+    trials: Annotated[int, typer.Option(min=1, help="How many trials in all; a larger number later adds some.")] = 20,
+    strategy: Annotated[
+        str | None, typer.Option(help="What to search under, such as dec+part. Default: what the recipe says.")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Train members of trials for so long. Default: what the recipe says.")
+    ] = None,
+    vary: Annotated[
+        str | None,
+        typer.Option(help="Search only over these tables or keys: partition,decorrelation. Default: all there are."),
+    ] = None,
+    records: Annotated[int, typer.Option(min=1, help="Attack at most so many recordings of the tune part.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Of the search; the members' is the recipe's.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Search for a better recipe: bands, decorrelation, network, augmentation, hardening. Everything is judged on the
+    tune part, as it is and under attack; the test part is not touched.
+
+    Stop it at any time (Ctrl-C); the same command goes on. The recipe as given is the first trial.
+    """
+    from ecgquorum import Cohort
+    from ecgquorum.study import study_progress
+    from ecgquorum.tuning import tune as searched
+
+    try:
+        with study_progress(err) as progress:
+            search = searched(
+                load_study(recipe),
+                Cohort(cohort),
+                out,
+                n_trials=trials,
+                strategy=strategy,
+                epochs=epochs,
+                vary=listed(vary) if vary is not None else None,
+                records=records,
+                seed=seed,
+                device=device,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        command = shlex.join(["ecgquorum", *sys.argv[1:]])
+        err.print(f"stopped; finished trials and epochs are kept; go on with: {command}", markup=False)
+        raise typer.Exit(INTERRUPTED) from None
+    _print_search(search)
+
+
+def _print_search(search: "Search") -> None:
+    failed = [trial for trial in search.trials if trial.reason]
+    for trial in failed:
+        err.print(f"trial {trial.number} failed: {trial.reason}", style="yellow", markup=False)
+    if search.chosen is not None:
+        rows = [("accuracy (%) on the tune part", "natural", "attacked")]
+        if search.trials[0].measures:
+            rows.append(_row("as given (trial 0)", search.trials[0]))
+        rows.append(_row(f"chosen (trial {search.chosen.number})", search.chosen))
+        print_table(rows)
+        stdout.print(
+            f"{len(search.trials)} trials; the best of many is flattered: only other recordings tell how good it is",
+            markup=False,
+        )
+        stdout.print(f"recipe: {search.best}", markup=False)
+    stdout.print(f"page: {search.page}", markup=False)
+
+
+def _row(title: str, trial: "Trial") -> tuple[str, str, str]:
+    from ecgquorum.tuning.trial import ATTACKED, NATURAL
+
+    natural, attacked = (
+        f"{100 * found.value:.1f} ({100 * found.low:.1f} to {100 * found.high:.1f})"
+        for found in (trial.measures[NATURAL], trial.measures[ATTACKED])
+    )
+    return title, natural, attacked

@@ -1,0 +1,102 @@
+"""The search's page: one HTML file that opens offline."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import norm
+
+from ecgquorum.atomic import write_atomically
+from ecgquorum.cohorts import Cohort
+from ecgquorum.evaluation.measures import Estimate
+from ecgquorum.recipe import EvaluationRecipe
+from ecgquorum.report.style import inlined, rendered
+from ecgquorum.report.templates import template
+from ecgquorum.tuning.figures import drawn_search
+from ecgquorum.tuning.results import Trial, chosen_trial, measured_trials, pareto_front
+from ecgquorum.tuning.space import Choice, Parameter, Range, Space, Value
+from ecgquorum.tuning.trial import ATTACKED, NATURAL
+
+_DPI = 144
+_WITHIN_95 = 2 * 1.96
+
+
+def write_page(
+    path: Path,
+    trials: Sequence[Trial],
+    space: Space,
+    cohort: Cohort,
+    evaluation: EvaluationRecipe,
+    importances: dict[str, float],
+) -> Path:
+    """Write what the trials say; gives the path."""
+    front, chosen = pareto_front(trials), chosen_trial(trials)
+    given = trials[0] if trials and trials[0].number == 0 and trials[0].measures else None
+    shown = [*([given] if given and given not in front else []), *front]
+    figures = {
+        name: inlined(rendered(figure, "svg", _DPI).decode(), name)
+        for name, figure in drawn_search(trials, space, importances).items()
+    }
+    page = template("search.html", "ecgquorum.tuning").render(
+        figures=figures,
+        recipe=space.given,
+        source=cohort.card["source"],
+        data_hash=cohort.data_hash,
+        n_tune=len(cohort.part("tune")),
+        n_attacked=min(evaluation.attacks[0].records or 0, len(cohort.part("tune"))),
+        epsilon=f"{(evaluation.epsilons or (0.0,))[0]:g}",
+        unit="µV" if space.given.input.scaling == "microvolt" else "of the lead's peak",
+        trials=trials,
+        failed=[trial for trial in trials if trial.reason],
+        given=given,
+        chosen=chosen,
+        front={trial.number for trial in front},
+        shown=shown,
+        measures=((NATURAL, "natural"), (ATTACKED, "attacked")),
+        further=(
+            ("ua_auc", "UA, natural"),
+            ("ua_auc_under_attack", "UA, attacked"),
+            ("r_iu_auc", "R_iu, natural"),
+            ("r_iu_auc_under_attack", "R_iu, attacked"),
+        ),
+        parameters=space.parameters,
+        given_values=space.values_of(space.given),
+        flattered={name: 100 * flattery([t.measures[name] for t in measured_trials(trials)]) for name in FLATTERED},
+        said=said,
+        ranged=ranged,
+    )
+    write_atomically(path, page)
+    return path
+
+
+FLATTERED = (NATURAL, ATTACKED)
+
+
+def flattery(estimates: Sequence[Estimate]) -> float:
+    """By how much the best of so many would seem better than it is, were all alike and their errors independent.
+
+    The expected largest of n standard normals times the mean standard error; trials that answer the same recordings err
+    alike, so that it is less in truth.
+    """
+    if not estimates:
+        return 0.0
+    z = np.linspace(-8, 8, 4001)
+    largest = np.trapezoid(z * len(estimates) * norm.pdf(z) * norm.cdf(z) ** (len(estimates) - 1), z)
+    return float(largest) * float(np.mean([found.high - found.low for found in estimates])) / _WITHIN_95
+
+
+def said(value: Value | None) -> str:
+    """A parameter's value in a table."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else f"{value:.3g}"
+
+
+def ranged(parameter: Parameter) -> str:
+    """What a parameter may be."""
+    kind: Range | Choice = parameter.kind
+    if isinstance(kind, Choice):
+        return ", ".join(said(option) for option in kind.options)
+    return f"{kind.low:.3g} to {kind.high:.3g}" + (", log" if kind.log else "") + (", whole" if kind.whole else "")

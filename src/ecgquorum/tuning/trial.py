@@ -1,0 +1,116 @@
+"""One trial: an ensemble trained by a recipe and put to the test on the tune part."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from ecgquorum.cohorts import Cohort
+from ecgquorum.errors import AttackError, FittingError, RecipeError, ScorecardError, TrainingError
+from ecgquorum.evaluation import Scorecard, Told, evaluate
+from ecgquorum.evaluation.measures import Estimate
+from ecgquorum.recipe import AttackRecipe, EvaluationRecipe, Recipe, Study
+from ecgquorum.recipe.study import EPSILONS
+from ecgquorum.training import train_ensemble
+from ecgquorum.training.loop import Observer
+
+NATURAL, ATTACKED = "accuracy", "accuracy_under_attack"
+"""What a search raises."""
+
+MEASURES = (NATURAL, ATTACKED, "ua_auc", "ua_auc_under_attack", "r_iu_auc", "r_iu_auc_under_attack")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A trial to be made."""
+
+    number: int
+    recipe: Recipe
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where trials are made, and how they are judged.
+
+    cohort:  the folder of the recordings
+    members: the store of trainings that trials share
+    attacks: the store of crafted recordings, which those share whose first member is the same
+    trials:  the folder of their bundles
+    """
+
+    cohort: Path
+    members: Path
+    attacks: Path
+    trials: Path
+    evaluation: EvaluationRecipe
+    device: str
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What was measured, by the names in MEASURES; what is not defined is not there."""
+
+    measures: dict[str, Estimate]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there is nothing to measure, in a line."""
+
+    reason: str
+
+
+def protocol(study: Study, records: int) -> EvaluationRecipe:
+    """The tune part as it is, and `records` of it under the paper's PGD on member 0 at the study's second strength."""
+    strengths = sorted(study.evaluation.epsilons or EPSILONS[study.input.scaling])
+    return EvaluationRecipe(
+        part="tune",
+        epsilons=(strengths[min(1, len(strengths) - 1)],),
+        attacks=(AttackRecipe(kind="pgd", records=records),),
+        normalise=study.evaluation.normalise,
+        masking_records=0,
+        seed=study.evaluation.seed,
+    )
+
+
+def run_trial(
+    bench: Bench, planned: Planned, *, observer: Observer | None = None, told: Told | None = None
+) -> Scores | Failure:
+    """Train what is missing and measure it; a recipe that cannot be trained is an outcome, not an error."""
+    cohort, run = Cohort(bench.cohort), bench.trials / f"{planned.number:03d}"
+    try:
+        ensemble = train_ensemble(
+            planned.recipe,
+            cohort,
+            run,
+            resume=(run / "recipe.toml").is_file(),
+            device=bench.device,
+            observer=observer,
+            store=bench.members,
+        )
+        card = evaluate({"trial": ensemble}, cohort, bench.evaluation, store=bench.attacks, told=told)
+    except (AttackError, FittingError, RecipeError, ScorecardError, TrainingError) as error:
+        return Failure(str(error))
+    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # left out of its list of names
+        return Failure(f"expected a fit of features, found none (training diverged): {_one_line(error)}")
+    except torch.OutOfMemoryError as error:
+        return Failure(f"expected room for the network, found too little memory: {_one_line(error)}")
+    card.save(run / "scorecard.json")
+    return Scores(_measures(card))
+
+
+def _measures(card: Scorecard) -> dict[str, Estimate]:
+    found = {}
+    for name in MEASURES:
+        measure, attacked, _ = name.partition("_under_attack")
+        condition = card.conditions[1 if attacked else 0]
+        estimate = card.estimate(
+            attack=condition.attack, target=condition.target, epsilon=condition.epsilon, measure=measure
+        )
+        if estimate is not None:
+            found[name] = estimate
+    return found
+
+
+def _one_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
