@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ecgquorum.cli.application import INTERRUPTED, app, listed
+from ecgquorum.cli.executors import Address, ExecutorOption, Threads, Where, Workers, chosen_executor
 from ecgquorum.console import err, print_table
 from ecgquorum.console import out as stdout
 from ecgquorum.recipe import load_study, recipe_names
@@ -38,21 +39,30 @@ def tune(
     records: Annotated[int, typer.Option(min=1, help="Attack at most so many recordings of the tune part.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Of the search; the members' is the recipe's.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    executor: ExecutorOption = Where.LOCAL,
+    workers: Workers = None,
+    threads: Threads = None,
+    address: Address = None,
 ) -> None:
     """Search for a better recipe: bands, decorrelation, network, augmentation, hardening. Everything is judged on the
     tune part, as it is and under attack; the test part is not touched.
 
-    Stop it at any time (Ctrl-C); the same command goes on. The recipe as given is the first trial.
+    Stop it at any time (Ctrl-C); the same command goes on. The recipe as given is the first trial. With --workers or
+    --executor ray several trials are made at a time.
     """
     from ecgquorum import Cohort
     from ecgquorum.study import study_progress
     from ecgquorum.tuning import tune as searched
 
+    loaded, opened = load_study(recipe), Cohort(cohort)
     try:
-        with study_progress(err) as progress:
+        with (
+            chosen_executor(executor, workers, threads, address, device) as chosen,
+            study_progress(err) as progress,
+        ):
             search = searched(
-                load_study(recipe),
-                Cohort(cohort),
+                loaded,
+                opened,
                 out,
                 n_trials=trials,
                 strategy=strategy,
@@ -61,6 +71,7 @@ def tune(
                 records=records,
                 seed=seed,
                 device=device,
+                executor=chosen,
                 progress=progress,
             )
     except KeyboardInterrupt:

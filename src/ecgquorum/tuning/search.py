@@ -94,7 +94,9 @@ def tune(
     """
     if n_trials < 1 or records < 1:
         raise TuningError(f"expected at least one trial and one recording, found {n_trials} and {records}")
-    out, device = Path(out), str(chosen_device(device))
+    out = Path(out)
+    if executor is None:
+        device = str(chosen_device(device))
     given = _shortened(study.recipe.with_strategy(strategy or study.strategy), epochs)
     space = search_space(given, cohort.rate_hz).chosen(vary)
     check_trainable(given, cohort)
@@ -106,7 +108,8 @@ def tune(
         "recipe": tomllib.loads(_study_of(study, given).toml()),
     }
     with _alone(out, begun_with):
-        folders = (out / "members", out / "attacks", out / "trials")
+        place = out.resolve()  # for processes that are elsewhere
+        folders = (place / "members", place / "attacks", place / "trials")
         bench = Bench(cohort.path.resolve(), *folders, protocol(study, records), device)
         ledger = Ledger(out / "search.sqlite", space, seed)
         try:
