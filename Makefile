@@ -15,7 +15,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 demo: install  ## simulate recordings, train two ensembles on them, attack and measure them, write the report
-	$(BIN)/ecgquorum study demo --out $(OUT)
+	$(BIN)/ecgquorum study demo --out $(OUT) --workers 2
 
 desk: install  ## the review desk with simulated recordings, at http://127.0.0.1:8000
 	$(BIN)/ecgquorum serve --demo
