@@ -21,7 +21,7 @@ desk: install  ## the review desk with simulated recordings, at http://127.0.0.1
 	$(BIN)/ecgquorum serve --demo
 
 test: install  ## the fast suite; tests of real recordings are skipped where those are absent
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 slow: install  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow

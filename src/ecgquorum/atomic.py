@@ -1,6 +1,7 @@
 """Writes that happen whole or not at all."""
 
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,4 +56,4 @@ def folder_written_whole(path: Path) -> Iterator[Path]:
 
 
 def _scratch(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.partial")
+    return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial")

@@ -59,6 +59,10 @@ class RankLostError(TrainingError):
     """A process that trains together with this one has stopped."""
 
 
+class DivergedError(TrainingError):
+    """A training's loss is no number any more."""
+
+
 class BundleError(EcgQuorumError):
     """A model on disk is missing, damaged or does not match its card."""
 

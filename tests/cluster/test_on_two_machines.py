@@ -1,22 +1,26 @@
 """The same study and the same worklist, whoever does the work and whatever is lost on the way."""
 
-import os
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 import torch
 
-from ecgquorum import Scorecard, load_ensemble
+from ecgquorum import Scorecard, evaluate, load_ensemble, run_study
 from ecgquorum.cluster import LocalExecutor
 from ecgquorum.cluster.executor import Lost
+from ecgquorum.recipe import EvaluationRecipe, parse_study
 from ecgquorum.recordings import write
 from ecgquorum.triage import elsewhere, triage_files, write_worklist
 from ecgquorum.triage.policies import Threshold
+from tests.cluster import work
 
 pytest.importorskip("ray", reason="Ray is not installed")
 from ecgquorum.cluster.on_ray import RayExecutor
 
+POLICY = Threshold(0.5)
 SMALL_STUDY = """
 strategies = ["baseline", "dec+part", "dec+adv"]
 name = "small"
@@ -51,22 +55,29 @@ options = { n_queries = 4 }
 """
 
 
-def command(*arguments, **env):
+@pytest.fixture(autouse=True)
+def one_thread():
+    """As the processes of the executors have."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def command(*arguments):
     ran = [sys.executable, "-m", "ecgquorum.cli", *map(str, arguments)]
-    return subprocess.run(ran, capture_output=True, text=True, check=False, env=os.environ | env)
+    return subprocess.run(ran, capture_output=True, text=True, check=False)
 
 
-def test_a_study_is_the_same_to_the_bit(two_machines, tmp_path):
-    (tmp_path / "small.toml").write_text(SMALL_STUDY)
-    outs = {}
-    for name, options in (
-        ("here", ()),
-        ("processes", ("--workers", "2")),
-        ("ray", ("--executor", "ray", "--address", two_machines.address)),
-    ):
-        outs[name] = tmp_path / name
-        ran = command("study", tmp_path / "small.toml", "--out", outs[name], "--threads", "1", *options)
-        assert ran.returncode == 0, ran.stderr
+def test_a_study_is_the_same_to_the_bit(two_machines, tmp_path, monkeypatch):
+    monkeypatch.setattr("ecgquorum.study.run.write_report", lambda cards, out: out)  # drawing takes longest
+    study = parse_study(SMALL_STUDY)
+    outs = {name: tmp_path / name for name in ("here", "processes", "ray")}
+    run_study(study, outs["here"])
+    with LocalExecutor(2, 1) as executor:
+        run_study(study, outs["processes"], executor=executor)
+    with RayExecutor(two_machines.address, 1) as executor:
+        run_study(study, outs["ray"], executor=executor)
     here = outs.pop("here")
     kept = {path.name for path in (here / "members").iterdir()}
     assert len(kept) == 6  # what strategies share is trained once: 2 + 1 + 1 members, and 2 that go on under attack
@@ -94,8 +105,8 @@ def folder(tmp_path, tiny_cohort):
     return place
 
 
-def worklist(model, folder, out, executor=None, told=None):
-    journal = triage_files(model, Threshold(0.5), [folder], out, n_readers=1, executor=executor, told=told)
+def worklist(model, folder, out, executor=None, told=None, policy=POLICY):
+    journal = triage_files(model, policy, [folder], out, n_readers=1, executor=executor, told=told)
     with journal:
         write_worklist(journal, out, "tiny", "")
     return (out / "worklist.jsonl").read_bytes()
@@ -116,19 +127,25 @@ def test_a_killed_machine_changes_nothing_in_the_worklist(two_machines, tiny_ens
     monkeypatch.setattr(elsewhere, "SHARD", 8)
     expected = worklist(tiny_ensemble, folder, tmp_path / "here")
     assert len(expected.splitlines()) == 101
+    marks = tmp_path / "marks"
+    marks.mkdir()
     doomed = two_machines.add_node(num_cpus=1)
-    seen = []
+    counts = []
 
-    def told(done, total):
-        if not seen and done >= 40:
-            two_machines.remove_node(doomed, allow_graceful=False)
-        if done >= 40:
-            seen.append(done)
+    def killer():
+        while not list(marks.glob(f"{doomed.node_id}.*")):
+            time.sleep(0.02)
+        two_machines.remove_node(doomed, allow_graceful=False)
 
+    killing = threading.Thread(target=killer)
     with Watched(two_machines.address, threads=1) as executor:
-        found = worklist(tiny_ensemble, folder, tmp_path / "ray", executor, told)
+        killing.start()
+        policy = work.Slow(0.5, str(marks))
+        found = worklist(tiny_ensemble, folder, tmp_path / "ray", executor, lambda n, _: counts.append(n), policy)
+        killing.join()
         assert executor.n_lost >= 1
-    assert seen[0] < 101, "the machine was killed after everything was done"
+    assert counts == sorted(counts)
+    assert counts[-1] == 101, "a recording was counted twice"
     assert found == expected
 
 
@@ -166,14 +183,15 @@ def test_a_machine_that_does_not_see_the_files_is_named(tiny_ensemble, folder, t
         assert len(journal) == 0
 
 
-def test_evaluate_and_triage_take_a_cluster(two_machines, tiny_run, tiny_cohort, folder, tmp_path):
-    ray = ("--executor", "ray", "--address", two_machines.address)
-    options = ("--attack", "pgd", "--epsilons", "50", "--part", "tune", "--threads", "1")
-    for name, where in (("here", ()), ("ray", ray)):
-        out = tmp_path / name / "card.json"
-        ran = command("evaluate", tiny_run, "--cohort", tiny_cohort.path, "--out", out, *options, *where)
-        assert ran.returncode == 0, ran.stderr
-    assert (tmp_path / "here" / "card.json").read_bytes() == (tmp_path / "ray" / "card.json").read_bytes()
+def test_commands_take_a_cluster(two_machines, tiny_run, tiny_cohort, folder, tmp_path):
+    ray = ("--executor", "ray", "--address", two_machines.address, "--threads", "1")
+    out = tmp_path / "ray" / "card.json"
+    options = ("--attack", "pgd", "--epsilons", "50", "--part", "tune", *ray)
+    ran = command("evaluate", tiny_run, "--cohort", tiny_cohort.path, "--out", out, *options)
+    assert ran.returncode == 0, ran.stderr
+    protocol = EvaluationRecipe().changed(attacks=("pgd",), epsilons=(50.0,), part="tune")
+    evaluate(load_ensemble(tiny_run), tiny_cohort, protocol).save(tmp_path / "here" / "card.json")
+    assert out.read_bytes() == (tmp_path / "here" / "card.json").read_bytes()
     ran = command("triage", folder, "--model", tiny_run, "--budget", "10%", "--out", tmp_path / "out", *ray)
     assert ran.returncode == 0, ran.stderr
     assert "1 unreadable" in ran.stdout

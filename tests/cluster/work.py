@@ -3,11 +3,13 @@
 import os
 import signal
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from ecgquorum.errors import TrainingError
+from ecgquorum.triage.policies import Threshold
 
 
 def doubled(offset, item):
@@ -48,3 +50,20 @@ def multiplied(seed):
 
 def process(item):
     return os.getpid()
+
+
+@dataclass(frozen=True)
+class Slow(Threshold):
+    """Takes half a second, and leaves a mark with its machine's name for as long."""
+
+    folder: str = ""
+
+    def deferred(self, prediction):
+        import ray
+
+        where = ray.get_runtime_context().get_node_id() if ray.is_initialized() else "here"
+        mark = Path(self.folder) / f"{where}.{os.getpid()}"
+        mark.touch()
+        time.sleep(0.5)
+        mark.unlink()
+        return super().deferred(prediction)

@@ -1,5 +1,6 @@
 """The options of commands whose work other processes and machines can do."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -46,6 +47,8 @@ def chosen_executor(
 
     from ecgquorum.cluster import LocalExecutor
 
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and "LOCAL_RANK" in os.environ:
+        raise ClusterError("torchrun: expected the command train under it, found another; use --workers here")
     if address is not None and where is not Where.RAY:
         raise ClusterError(f"--address: expected --executor ray with it, found {where}")
     if address is not None and workers is not None:

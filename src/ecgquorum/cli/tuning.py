@@ -97,6 +97,8 @@ def _print_search(search: "Search") -> None:
         )
         stdout.print(f"recipe: {search.best}", markup=False)
     stdout.print(f"page: {search.page}", markup=False)
+    if search.chosen is None:
+        raise typer.Exit(1)
 
 
 def _row(title: str, trial: "Trial") -> tuple[str, str, str]:

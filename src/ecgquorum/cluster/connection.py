@@ -1,7 +1,7 @@
 """The way to a Ray cluster: to one that is there, or to one of this machine alone; never to one that is open to all.
 
-Whoever can send a request to a Ray cluster can run any code on it. Ray listens on every network that a machine is on,
-whatever address it was given, so only its token keeps strangers out.
+Whoever can send a request to a Ray cluster can run any code on it. `ray start` listens on every network that a machine
+is on, also when it is given a loopback address, so only its token keeps strangers out.
 """
 
 import ipaddress
@@ -12,12 +12,14 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 from ecgquorum.errors import ClusterError
 
 _HELP = "https://docs.ray.io/en/latest/ray-security/token-auth.html"
+_START = "RAY_AUTH_MODE=token ray start --head"
 _PATIENCE_S, _CONNECT_S = 60.0, 3.0
 
 
@@ -39,7 +41,11 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
              `cpus` cores, which ends with the block
     """
     _check_address(address)
-    ray = imported_ray()
+    with _own_token() if address is None else nullcontext():
+        yield from _connected(imported_ray(), address, cpus)
+
+
+def _connected(ray: Any, address: str | None, cpus: int | None) -> Iterator[Any]:
     if ray.is_initialized():  # by the program that uses this library
         check_closed(ray.get_runtime_context().gcs_address)
         yield ray
@@ -51,7 +57,8 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         ray.shutdown()
         raise ClusterError(
-            f"{address or 'Ray'}: expected a Ray cluster, found: {_first_line(error)}; start one with: ray start --head"
+            f"{address or 'Ray'}: expected a Ray cluster, found: {_first_line(error)}; start one with: {_START}, and "
+            "have its token at hand"
         ) from error
     try:
         check_closed(ray.get_runtime_context().gcs_address)
@@ -62,17 +69,18 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
 
 def _check_address(address: str | None) -> None:
     """Refuse what is no address, or where nobody listens, at once; Ray would go on trying for minutes."""
-    if address is None:
-        _keep_strangers_out()
-    elif address != "auto":
+    if address is not None and address != "auto":
         host, port = _host(address), address.rpartition(":")[2]
         if not host or not port.isdecimal() or "/" in host:
             raise ClusterError(
                 f"--address: expected auto or HOST:PORT, found {address}; run the command on a machine of the cluster"
             )
         if not _listens(host, int(port)):
+            raise ClusterError(f"{address}: expected a Ray cluster, found nobody there; start one with: {_START}")
+        if not _has_token() and not answers_strangers(address):
             raise ClusterError(
-                f"{address}: expected a Ray cluster, found nobody there; start one with: ray start --head"
+                f"{address}: the cluster asks for a token, found none here; set RAY_AUTH_MODE=token, and have it in "
+                f"~/.ray/auth_token, see {_HELP}"
             )
 
 
@@ -119,11 +127,28 @@ def _listens(host: str, port: int) -> bool:
     return True
 
 
-def _keep_strangers_out() -> None:
-    """Give the new cluster a token of its own, unless the user has set how it is to be kept."""
-    if "RAY_AUTH_MODE" not in os.environ:
-        os.environ["RAY_AUTH_MODE"] = "token"
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+def _has_token() -> bool:
+    """Whether Ray will show a token: it does when told so, and when it finds one and is not told otherwise."""
+    mode = os.environ.get("RAY_AUTH_MODE", "").lower()
+    given = any(name in os.environ for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
+    return mode == "token" or (not mode and (given or (Path.home() / ".ray" / "auth_token").is_file()))
+
+
+@contextmanager
+def _own_token() -> Iterator[None]:
+    """Give a new cluster a token that nobody else knows, unless the user has set how it is to be kept."""
+    if "RAY_AUTH_MODE" in os.environ:
+        yield
+        return
+    own = {"RAY_AUTH_MODE": "token"}
+    if "RAY_AUTH_TOKEN" not in os.environ:
+        own["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    os.environ.update(own)
+    try:
+        yield
+    finally:
+        for name in own:
+            os.environ.pop(name, None)
 
 
 def _host(address: str) -> str:

@@ -6,7 +6,7 @@ no harm. So an executor may begin a task again wherever its process or its machi
 
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -80,7 +80,7 @@ class Executor(ABC):
 
     @abstractmethod
     def _finished(self, handles: Iterable[Hashable]) -> list[tuple[Hashable, Outcome]]:
-        """Wait until something of it is finished, and give that."""
+        """Wait until something of it is finished, and give that; or give nothing after a while."""
 
     @abstractmethod
     def _given_up(self, handles: Iterable[Hashable]) -> None:
@@ -88,7 +88,7 @@ class Executor(ABC):
 
     def run(
         self, function: Callable[..., Any], tasks: Iterable[Task], common: tuple[Any, ...] = ()
-    ) -> Iterator[tuple[Task, Any]]:
+    ) -> Generator[tuple[Task, Any], None, None]:
         """`function(*common, task.item)` of every task, each with its result, as they are finished.
 
         Tasks are taken from `tasks` only when there is room for one more, so there may be any number of them, and what
@@ -104,6 +104,8 @@ class Executor(ABC):
                 while len(running) < self.room and (task := _ready(waiting, remaining, done)):
                     running[self._begun(prepared, task.item)] = task
                 if not running:
+                    if waiting:
+                        raise ClusterError(f"{waiting[0].name}: expected the tasks that it waits for, found none")
                     return
                 for handle, outcome in self._finished(running):
                     task = running.pop(handle)
@@ -114,7 +116,7 @@ class Executor(ABC):
                         if lost[task.name] > RETRIES:
                             raise ClusterError(
                                 f"{task.name}: expected its process to live, lost it {lost[task.name]} times "
-                                f"({outcome.why}); look at the memory of the machine, or give --workers fewer"
+                                f"({outcome.why}); does it have enough memory?"
                             )
                         waiting.appendleft(task)
                         if self.told:

@@ -5,7 +5,8 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -27,7 +28,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, threads))
-        self._process.start()
+        with _without_interrupts():
+            self._process.start()
         theirs.close()
         self._knows: _Prepared | None = None
 
@@ -58,6 +60,19 @@ class _Worker:
         self.connection.close()
 
 
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """A process that begins here ignores Ctrl-C from its first moment, which is for the one who gives the work."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 class LocalExecutor(Executor):
     """So many processes of this machine, started when they are needed and kept until the end."""
 
@@ -81,12 +96,16 @@ class LocalExecutor(Executor):
         return _Prepared(pickle.dumps((function, common)))
 
     def _begun(self, prepared: _Prepared, item: Any) -> _Worker:
-        while True:
-            worker = self._idle.pop() if self._idle else _Worker(self.threads)
+        while self._idle:
+            worker = self._idle.pop()
             if worker.begin(prepared, item):
                 self._busy.append(worker)
                 return worker
             worker.stop()  # it died while it had nothing to do
+        worker = _Worker(self.threads)
+        worker.begin(prepared, item)  # one that dies at its start is found to be lost
+        self._busy.append(worker)
+        return worker
 
     def _finished(self, handles: Iterable[Hashable]) -> list[tuple[Hashable, Outcome]]:
         workers = {worker.connection: worker for worker in handles if isinstance(worker, _Worker)}
@@ -111,7 +130,6 @@ class LocalExecutor(Executor):
 
 def _serve(connection: Connection, threads: int) -> None:
     """Do what comes, until the other end is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who gave the work
     threading.Thread(target=_die_with_parent, daemon=True).start()
     import torch
 

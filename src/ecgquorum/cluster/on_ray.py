@@ -12,6 +12,9 @@ from ecgquorum.cluster.connection import connected
 from ecgquorum.cluster.executor import Executor, Lost, Outcome, Raised
 from ecgquorum.errors import ClusterError, EcgQuorumError
 
+_LOOK_S = 10.0
+"""How often to look whether machines have joined."""
+
 
 @dataclass(frozen=True, eq=False)
 class _Prepared:
@@ -56,7 +59,7 @@ class RayExecutor(Executor):
 
     def _check_room(self) -> None:
         largest = max((node["Resources"].get("CPU", 0) for node in self._ray.nodes() if node["Alive"]), default=0)
-        if largest < self.threads:
+        if 0 < largest < self.threads:  # one without any may be about to grow
             raise ClusterError(
                 f"expected a machine with {self.threads} free cores in the cluster, found at most {largest:g}; "
                 "give --threads fewer"
@@ -72,7 +75,7 @@ class RayExecutor(Executor):
         return handle
 
     def _finished(self, handles: Iterable[Hashable]) -> list[tuple[Hashable, Outcome]]:
-        ready, _ = self._ray.wait(list(handles), num_returns=1)
+        ready, _ = self._ray.wait(list(handles), num_returns=1, timeout=_LOOK_S)
         return [(handle, self._outcome(handle)) for handle in ready]
 
     def _outcome(self, handle: Hashable) -> Outcome:
@@ -81,13 +84,16 @@ class RayExecutor(Executor):
             return self._ray.get(handle)
         except raised.RayTaskError as error:
             cause = getattr(error, "cause", None)
+            if isinstance(cause, ImportError):
+                cause = ClusterError(f"on a machine of the cluster: {cause}; install the same everywhere")
             return Raised(cause if isinstance(cause, Exception) else error)
         except raised.RayError as error:
             return Lost(str(error).strip().splitlines()[0])
 
     def _given_up(self, handles: Iterable[Hashable]) -> None:
-        for handle in handles:
-            self._ray.cancel(handle, force=True)
+        if self._ray.is_initialized():  # else Ray would start again, to cancel
+            for handle in handles:
+                self._ray.cancel(handle, force=True)
 
 
 _known: dict[str, Any] = {}
@@ -119,3 +125,5 @@ def _unpacked(pickled: bytes) -> Any:
         raise ClusterError(
             f"{socket.gethostname()}: {error}; every machine of the cluster needs the same files at the same place"
         ) from error
+    except ImportError as error:
+        raise ClusterError(f"{socket.gethostname()}: {error}; install the same on every machine") from error

@@ -5,6 +5,7 @@ and a shard that is done again finds it there.
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,11 +102,15 @@ def answered_shards(
         for shard in shards:
             yield shard, _answered(sitting, shard)
         return
+    devices = [next(ensemble.parameters()).device for ensemble in sitting.ensembles]
     for ensemble in sitting.ensembles:
         ensemble.to("cpu")  # as which it can be sent anywhere
-    tasks = (Task(f"{sitting.plan[s.number][0]}, recordings from {s.start}", s) for s in shards)
-    for task, said in executor.run(_answered_elsewhere, tasks, (sitting,)):
-        yield task.item, said
+    tasks = (Task(f"{sitting.plan[s.number][0]}, ensemble {s.group[0]}, recordings from {s.start}", s) for s in shards)
+    with closing(executor.run(_answered_elsewhere, tasks, (sitting,))) as running:
+        for task, said in running:
+            yield task.item, said
+    for ensemble, device in zip(sitting.ensembles, devices, strict=True):
+        ensemble.to(device)
 
 
 def _answered_elsewhere(sitting: Sitting, shard: Shard) -> Answered:

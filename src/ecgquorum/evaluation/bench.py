@@ -77,16 +77,19 @@ class Bench:
 
     def _answer(self, numbers: Sequence[int]) -> None:
         """Every ensemble's answers under these conditions."""
-        drawn = [example.place for example in self.examples]
-        shards = (shard for number in numbers for shard in planned_shards(self._sitting, number, drawn))
+        wanted = [example.place for example in self.examples]
+        drawn: list[tuple[Shard, dict[int, Batch]]] = []
+        shards = (shard for number in numbers for shard in planned_shards(self._sitting, number, wanted))
         probs: dict[tuple[int, int], NDArray[np.float64]] = {}
         for shard, answered in answered_shards(self._sitting, self._telling(shards), self._executor):
             n_records = len(self.records[shard.number])
             for e, found in answered.probs.items():
                 whole = probs.setdefault((e, shard.number), np.empty((n_records, *found.shape[1:])))
                 whole[list(shard.places)] = found
-            self._draw_examples(shard, answered.drawn)
+            drawn.append((shard, answered.drawn))
             self.tell(str(self.conditions[shard.number]), len(shard.group) * len(shard.places))
+        for shard, batches in sorted(drawn, key=lambda one: one[0].number):  # in whatever order they came
+            self._draw_examples(shard, batches)
         for e, number in sorted(probs):
             self.answers[e, number] = self._said(e, number, probs[e, number])
 

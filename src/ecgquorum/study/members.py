@@ -1,6 +1,7 @@
 """A study's trainings as tasks, each of which can begin as soon as what it needs is in the store."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from ecgquorum.cluster import Executor, Task
@@ -23,9 +24,12 @@ def trained_elsewhere(
     out = out.resolve()
     tasks = list(training_tasks(study, cohort))
     names = {identity: task.name for task in tasks if (identity := task.item[1])}
-    running = enumerate(executor.run(_trained, tasks, (cohort, out, device)), start=1)
-    with EpochWatch(out / "members", names, progress.said if progress else _unsaid) as watch:
-        for done, (task, told) in running:
+    cohort.verify()
+    with (
+        EpochWatch(out / "members", names, progress.said if progress else _unsaid) as watch,
+        closing(executor.run(_trained, tasks, (cohort, out, device))) as running,
+    ):
+        for done, (task, told) in enumerate(running, start=1):
             watch.look()
             if progress:
                 progress.finished(f"{task.name}: {told}", done, len(tasks))

@@ -2,9 +2,11 @@
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+from ecgquorum.errors import TrainingError
 from ecgquorum.training.checkpoint import Checkpoint
 from ecgquorum.training.progress import epoch_line
 from ecgquorum.training.store import MemberStore
@@ -43,9 +45,13 @@ class EpochWatch:
             for identity, path in self._paths.items():
                 if (now := _changed(path)) != self._changed[identity]:
                     self._changed[identity] = now
-                    row = Checkpoint.load(path, identity).history[-1]
-                    self._told(f"{self._names[identity]}  {epoch_line(row)}")
+                    with suppress(TrainingError, OSError):  # who cannot be read now may be when it has changed again
+                        row = Checkpoint.load(path, identity).history[-1]
+                        self._told(f"{self._names[identity]}  {epoch_line(row)}")
 
 
 def _changed(path: Path) -> int:
-    return path.stat().st_mtime_ns if path.is_file() else 0
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 
 from ecgquorum import ranks
-from ecgquorum.errors import TrainingError
+from ecgquorum.errors import DivergedError
 from ecgquorum.randomness import derived_seed
 from ecgquorum.recipe import TrainingRecipe
 from ecgquorum.training.batches import n_batches
@@ -129,7 +129,7 @@ def _train_epoch(
             share.add_up([value])
             optimiser.step()
             if not value.isfinite():
-                raise TrainingError(
+                raise DivergedError(
                     f"{unit.phase} training of member {unit.label}, epoch {epoch + 1}: expected a finite loss, "
                     f"found {value:g}; lower the learning rate, or look for broken recordings"
                 )

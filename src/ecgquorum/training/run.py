@@ -11,6 +11,7 @@ RUN/card.json             what they are: together the bundle that `load_ensemble
 import csv
 import io
 import math
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ _PHASES: dict[PhaseName, type[BasePhase] | type[AdversarialPhase] | type[DvergeP
 
 ROUNDING = 1e-3
 """How far a probability may move for the sake of a smaller bundle."""
+
+_PATIENCE_S = 60.0
 
 
 def train_ensemble(
@@ -115,9 +118,10 @@ def _finish(ensemble: Ensemble, recipe: Recipe, cohort: Cohort, out: Path, devic
 def train_planned(recipe: Recipe, cohort: Cohort, store: str | Path, identity: str, *, device: str = "auto") -> Row:
     """Train one of the trainings that the recipe's strategy takes, from what is in the store, into the store.
 
-    Gives the last line of its history. What it needs and is not there is trained first.
+    Gives the last line of its history. What it needs has been finished, perhaps on another machine a moment ago.
     """
     run = _Run(recipe, cohort, MemberStore(store), chosen_device(device), Silent())
+    run.wait_for_needs(identity)
     run.trained(identity)
     return run.history[-1]
 
@@ -171,6 +175,26 @@ class _Run:
             latest |= dict(zip(unit.members, self.trained(identity), strict=True))
         return [latest[index] for index in range(self.recipe.members)]
 
+    def wait_for_needs(self, identity: str) -> None:
+        """Wait until this machine sees what a unit needs; a file system that machines share may take its time."""
+        if identity not in self._units:
+            raise TrainingError(f"{self.cohort.path}: expected the cohort that this was planned with, found another")
+        unit, given_up = self._units[identity], time.monotonic() + _PATIENCE_S
+        for needed in {*unit.continues, *(one for against in unit.against for one in against)}:
+            while self._finished(self._units[needed]) is None:
+                if time.monotonic() > given_up:
+                    path = self.store.checkpoint_path(needed)
+                    raise TrainingError(f"{path}: expected a finished training, found none; is the folder shared?")
+                time.sleep(1)
+
+    def _finished(self, unit: Unit) -> Checkpoint | None:
+        """The unit's checkpoint, if it is there and at its end."""
+        path = self.store.checkpoint_path(unit.identity)
+        if not path.is_file():
+            return None
+        state = Checkpoint.load(path, unit.identity)
+        return state if state.epoch >= phase_plan(self.recipe, unit.phase).epochs else None
+
     def trained(self, identity: str) -> list[Member]:
         """A unit's members with their deployed weights, from the store or trained now."""
         if identity not in self._trained:
@@ -180,11 +204,9 @@ class _Run:
     def _trained_unit(self, unit: Unit) -> list[Member]:
         plan, path = phase_plan(self.recipe, unit.phase), self.store.checkpoint_path(unit.identity)
         members = [_fresh_member(self.recipe, self.cohort, index) for index in unit.members]
-        found = Checkpoint.load(path, unit.identity) if path.is_file() else None
-        finished = found is not None and found.epoch >= plan.epochs
-        ranks.check_alike("trainings in their store", f"{unit.identity} {finished}")
-        if found is not None and finished:
-            state = found
+        state = self._finished(unit)
+        ranks.check_alike("trainings in their store", f"{unit.identity} {state is not None}")
+        if state is not None:
             self._observer.on_unit(unit, plan.epochs, found=True)
             torch.nn.ModuleList(members).load_state_dict(state.best)
         else:

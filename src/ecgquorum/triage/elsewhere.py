@@ -7,6 +7,7 @@ answers, so that nothing is in the worklist twice and nothing is missing.
 import atexit
 import socket
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from functools import lru_cache
 
 from ecgquorum.cluster import Executor, Task
@@ -34,15 +35,22 @@ def answered_elsewhere(
         Task(f"recordings {start + 1} to {min(start + SHARD, len(places))}", places[start : start + SHARD])
         for start in range(0, len(places), SHARD)
     )
-    for _, (rows, unseen, host) in executor.run(_answered, shards, (ensemble, policy, wanted, n_readers)):
-        for place in unseen:
-            if is_there(place):
-                raise ClusterError(
-                    f"{host}: expected to see {place}, found no such file; every machine of the cluster needs the "
-                    "same files at the same place"
-                )
-        gone = [Unread(place, f"{place}: expected a recording, found no such file") for place in unseen]
-        yield [*rows, *answered(ensemble, policy, gone)]
+    with closing(executor.run(_answered, shards, (ensemble, policy, wanted, n_readers))) as running:
+        for _, (rows, unseen, host) in running:
+            yield [*rows, *_gone(ensemble, policy, unseen, host)]
+
+
+def _gone(ensemble: Ensemble, policy: Policy | None, unseen: Sequence[Place], host: str) -> list[Row]:
+    """Lines for what has vanished since; but what is still seen here must not be written down as unreadable."""
+    for place in unseen:
+        if is_there(place):
+            raise ClusterError(
+                f"{host}: expected to see {place}, found no such file; every machine of the cluster needs the same "
+                "files at the same place"
+            )
+    return answered(
+        ensemble, policy, [Unread(place, f"{place}: expected a recording, found no such file") for place in unseen]
+    )
 
 
 def _answered(

@@ -12,8 +12,8 @@ OUT/search.html    the page
 
 import fcntl
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -95,8 +95,8 @@ def tune(
     if n_trials < 1 or records < 1:
         raise TuningError(f"expected at least one trial and one recording, found {n_trials} and {records}")
     out = Path(out)
-    if executor is None:
-        device = str(chosen_device(device))
+    if executor is None or device != "cuda":
+        chosen_device(device)
     given = _shortened(study.recipe.with_strategy(strategy or study.strategy), epochs)
     space = search_space(given, cohort.rate_hz).chosen(vary)
     check_trainable(given, cohort)
@@ -120,12 +120,13 @@ def tune(
                 made = _made_elsewhere(executor, bench, planned)
             count = progress.counted("trials") if progress and executor else None
             trials = ledger.trials()
-            for number, outcome in made:
-                ledger.tell(number, outcome)
-                trials = ledger.trials()
-                _write_results(out, study, space, trials)
-                if count:
-                    count(len(trials), n_trials)
+            with closing(made):
+                for number, outcome in made:
+                    ledger.tell(number, outcome)
+                    trials = ledger.trials()
+                    _write_results(out, study, space, trials)
+                    if count:
+                        count(len(trials), n_trials)
             chosen = _write_results(out, study, space, trials)
             page = write_page(out / "search.html", trials, space, cohort, bench.evaluation, ledger.importances())
         finally:
@@ -135,7 +136,7 @@ def tune(
 
 def _made_here(
     bench: Bench, planned: Iterator[Planned], n_trials: int, progress: Progress | None
-) -> Iterator[tuple[int, Scores | Failure]]:
+) -> Generator[tuple[int, Scores | Failure], None, None]:
     for one in planned:
         stage = f"trial {one.number + 1}/{n_trials}"
         if progress is None:
@@ -147,7 +148,7 @@ def _made_here(
 
 def _made_elsewhere(
     executor: Executor, bench: Bench, planned: Iterator[Planned]
-) -> Iterator[tuple[int, Scores | Failure]]:
+) -> Generator[tuple[int, Scores | Failure], None, None]:
     tasks = (Task(f"trial {one.number:03d}", one) for one in planned)
     for task, outcome in executor.run(run_trial, tasks, (bench,)):
         yield task.item.number, outcome

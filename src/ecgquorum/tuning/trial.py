@@ -6,12 +6,12 @@ from pathlib import Path
 import torch
 
 from ecgquorum.cohorts import Cohort
-from ecgquorum.errors import AttackError, FittingError, RecipeError, ScorecardError, TrainingError
+from ecgquorum.errors import AttackError, DivergedError, FittingError, RecipeError, ScorecardError, TrainingError
 from ecgquorum.evaluation import Scorecard, Told, evaluate
 from ecgquorum.evaluation.measures import Estimate
 from ecgquorum.recipe import AttackRecipe, EvaluationRecipe, Recipe, Study
 from ecgquorum.recipe.study import EPSILONS
-from ecgquorum.training import train_ensemble
+from ecgquorum.training import check_trainable, train_ensemble
 from ecgquorum.training.loop import Observer
 
 NATURAL, ATTACKED = "accuracy", "accuracy_under_attack"
@@ -79,6 +79,10 @@ def run_trial(
     """Train what is missing and measure it; a recipe that cannot be trained is an outcome, not an error."""
     cohort, run = Cohort(bench.cohort), bench.trials / f"{planned.number:03d}"
     try:
+        check_trainable(planned.recipe, cohort)
+    except TrainingError as error:
+        return Failure(str(error))
+    try:
         ensemble = train_ensemble(
             planned.recipe,
             cohort,
@@ -89,7 +93,7 @@ def run_trial(
             store=bench.members,
         )
         card = evaluate({"trial": ensemble}, cohort, bench.evaluation, store=bench.attacks, told=told)
-    except (AttackError, FittingError, RecipeError, ScorecardError, TrainingError) as error:
+    except (AttackError, DivergedError, FittingError, RecipeError, ScorecardError) as error:
         return Failure(str(error))
     except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # left out of its list of names
         return Failure(f"expected a fit of features, found none (training diverged): {_one_line(error)}")
