@@ -1,6 +1,8 @@
 """What holds for every executor: everything is done once, in order of need, and losses are made good."""
 
 import itertools
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -87,6 +89,27 @@ def test_processes_are_kept_from_run_to_run():
     with LocalExecutor(workers=1, threads=1) as executor:
         first, second = (next(iter(executor.run(work.process, tasks([0]))))[1] for _ in range(2))
     assert first == second
+
+
+UNGUARDED = """
+import operator
+from ecgquorum.cluster import LocalExecutor, Task
+with LocalExecutor(1, 1) as executor:  # which a script must not do when it is imported by its own processes
+    list(executor.run(operator.contains, [Task("a", 1)], (bytes(1_000_000),)))
+"""
+
+
+def test_processes_that_die_at_their_start_are_given_up(tmp_path):
+    script = tmp_path / "unguarded.py"
+    script.write_text(UNGUARDED)
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 1
+    assert "ClusterError: a: expected its process to live, lost it 4 times" in ran.stderr
+
+
+def test_a_task_that_waits_for_nobody_is_an_error():
+    with LocalExecutor(1, 1) as executor, pytest.raises(ClusterError, match="^b: expected the tasks that it waits for"):
+        list(executor.run(work.doubled, [Task("b", 1, frozenset("a"))], (0,)))
 
 
 def tasks(items):
