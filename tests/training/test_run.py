@@ -15,7 +15,7 @@ from ecgquorum.ensemble import information_range
 from ecgquorum.errors import BundleError, EcgQuorumError, TrainingError
 from ecgquorum.recipe import parse_recipe
 from ecgquorum.training.loop import learning_rate
-from ecgquorum.training.run import chosen_device
+from ecgquorum.training.trainings import chosen_device
 
 from ..conftest import TINY_RECIPE
 

@@ -197,7 +197,7 @@ def evaluate(
     """
     from ecgquorum import Cohort, load_ensemble, named_ensembles
     from ecgquorum import evaluate as put_to_the_test
-    from ecgquorum.training.run import chosen_device
+    from ecgquorum.training.trainings import chosen_device
 
     evaluation = (load_study(protocol).evaluation if protocol else EvaluationRecipe()).changed(
         attacks=tuple(attack) if attack else None,

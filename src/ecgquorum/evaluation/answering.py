@@ -18,7 +18,7 @@ from ecgquorum.ensemble import Ensemble
 from ecgquorum.evaluation.conditions import Condition
 from ecgquorum.evaluation.crafting import Crafting, crafted_once
 from ecgquorum.recipe import AttackRecipe
-from ecgquorum.training.run import chosen_device
+from ecgquorum.training.trainings import chosen_device
 
 _SIZE = 32
 

@@ -45,8 +45,7 @@ def training_tasks(study: Study, cohort: Cohort) -> Iterator[Task]:
         for unit in units:
             if unit.identity not in names:
                 names[unit.identity] = f"{strategy}, {unit_name(unit)}"
-                needed = {*unit.continues, *(identity for against in unit.against for identity in against)}
-                after = frozenset(names[identity] for identity in needed)
+                after = frozenset(names[identity] for identity in unit.needs)
                 yield Task(names[unit.identity], (recipe, unit.identity), after)
         yield Task(f"{strategy}, ensemble", (recipe, None), frozenset(names[unit.identity] for unit in units))
 

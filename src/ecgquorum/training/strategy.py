@@ -36,6 +36,11 @@ class Unit:
     against: tuple[tuple[str, ...], ...] = ()
 
     @property
+    def needs(self) -> frozenset[str]:
+        """The trainings that must be finished before it can begin."""
+        return frozenset((*self.continues, *(identity for against in self.against for identity in against)))
+
+    @property
     def label(self) -> str:
         """What to call it in histories and progress: the member's number from 0, or `all`."""
         return str(self.members[0]) if len(self.members) == 1 else "all"

@@ -28,7 +28,7 @@ from ecgquorum.evaluation import Told
 from ecgquorum.recipe import Recipe, Study
 from ecgquorum.training import check_trainable
 from ecgquorum.training.loop import Observer
-from ecgquorum.training.run import chosen_device
+from ecgquorum.training.trainings import chosen_device
 from ecgquorum.tuning.ledger import Ledger
 from ecgquorum.tuning.page import write_page
 from ecgquorum.tuning.results import Trial, chosen_trial, pareto_front, trials_csv

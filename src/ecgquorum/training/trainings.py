@@ -1,0 +1,171 @@
+"""A strategy's trainings: each found in the store, or trained from what the others left there."""
+
+import csv
+import io
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from ecgquorum import ranks
+from ecgquorum.atomic import write_atomically
+from ecgquorum.cohorts import Cohort
+from ecgquorum.errors import TrainingError
+from ecgquorum.members import Member, build_member
+from ecgquorum.recipe import Recipe
+from ecgquorum.recordings import InputSpec
+from ecgquorum.training.checkpoint import Checkpoint
+from ecgquorum.training.decorrelation import Decorrelation
+from ecgquorum.training.loop import Observer, Row, Silent, train_unit
+from ecgquorum.training.phases import AdversarialPhase, BasePhase, DvergePhase, Phase, Setting
+from ecgquorum.training.store import MemberStore
+from ecgquorum.training.strategy import PhaseName, Unit, phase_plan, planned_units
+
+_PHASES: dict[PhaseName, type[BasePhase] | type[AdversarialPhase] | type[DvergePhase]] = {
+    "base": BasePhase,
+    "adv": AdversarialPhase,
+    "dverge": DvergePhase,
+}
+
+_PATIENCE_S = 60.0
+
+
+def train_planned(recipe: Recipe, cohort: Cohort, store: str | Path, identity: str, *, device: str = "auto") -> Row:
+    """Train one of the trainings that the recipe's strategy takes, from what is in the store, into the store.
+
+    Gives the last line of its history. What it needs has been finished, perhaps on another machine a moment ago.
+    """
+    run = Trainings(recipe, cohort, MemberStore(store), chosen_device(device), Silent())
+    run.wait_for_needs(identity)
+    run.trained(identity)
+    return run.history[-1]
+
+
+def fresh_member(recipe: Recipe, cohort: Cohort, index: int) -> Member:
+    """A member as it is before it is trained."""
+    return build_member(recipe, index, n_leads=len(cohort.leads), n_classes=len(cohort.classes), rate_hz=cohort.rate_hz)
+
+
+class Trainings:
+    """A strategy's trainings, done or found one after another.
+
+    history: of those that were asked for so far
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        cohort: Cohort,
+        store: MemberStore,
+        device: torch.device,
+        observer: Observer,
+        history_path: Path | None = None,
+    ) -> None:
+        self.recipe, self.cohort, self.store, self.device = recipe, cohort, store, device
+        self.spec = InputSpec(cohort.leads, cohort.rate_hz, recipe.input.scaling, recipe.input.window_s)
+        self.history: list[Row] = []
+        self._observer = observer if ranks.is_first() else Silent()
+        self._history_path = history_path if ranks.is_first() else None
+        self._units = {unit.identity: unit for unit in planned_units(recipe, cohort.data_hash)}
+        self._trained: dict[str, list[Member]] = {}
+
+    def trained_members(self) -> list[Member]:
+        """Every member as its last training left it."""
+        latest: dict[int, Member] = {}
+        for identity, unit in self._units.items():
+            latest |= dict(zip(unit.members, self.trained(identity), strict=True))
+        return [latest[index] for index in range(self.recipe.members)]
+
+    def wait_for_needs(self, identity: str) -> None:
+        """Wait until this machine sees what a unit needs; a file system that machines share may take its time."""
+        if identity not in self._units:
+            raise TrainingError(f"{self.cohort.path}: expected the cohort that this was planned with, found another")
+        unit, given_up = self._units[identity], time.monotonic() + _PATIENCE_S
+        for needed in sorted(unit.needs):
+            while self._finished(self._units[needed]) is None:
+                if time.monotonic() > given_up:
+                    path = self.store.checkpoint_path(needed)
+                    raise TrainingError(f"{path}: expected a finished training, found none; is the folder shared?")
+                time.sleep(1)
+
+    def _finished(self, unit: Unit) -> Checkpoint | None:
+        """The unit's checkpoint, if it is there and at its end."""
+        path = self.store.checkpoint_path(unit.identity)
+        if not path.is_file():
+            return None
+        state = Checkpoint.load(path, unit.identity)
+        return state if state.epoch >= phase_plan(self.recipe, unit.phase).epochs else None
+
+    def trained(self, identity: str) -> list[Member]:
+        """A unit's members with their deployed weights, from the store or trained now."""
+        if identity not in self._trained:
+            self._trained[identity] = self._trained_unit(self._units[identity])
+        return self._trained[identity]
+
+    def _trained_unit(self, unit: Unit) -> list[Member]:
+        plan, path = phase_plan(self.recipe, unit.phase), self.store.checkpoint_path(unit.identity)
+        members = [fresh_member(self.recipe, self.cohort, index) for index in unit.members]
+        state = self._finished(unit)
+        ranks.check_alike("trainings in their store", f"{unit.identity} {state is not None}")
+        if state is not None:
+            self._observer.on_unit(unit, plan.epochs, found=True)
+            torch.nn.ModuleList(members).load_state_dict(state.best)
+        else:
+            self._observer.on_unit(unit, plan.epochs, found=False)
+            state = train_unit(self._phase(unit, members), unit, path, self._observer, self._record)
+        self._record(state.history)
+        self.history += state.history
+        return [member.to(self.device) for member in members]
+
+    def _phase(self, unit: Unit, members: list[Member]) -> Phase:
+        for member, before in zip(members, unit.continues, strict=False):
+            member.load_state_dict(self.trained(before)[0].state_dict())
+        stream = ("member", unit.members[0]) if unit.phase == "base" else (unit.phase, *unit.members)
+        setting = Setting(self.cohort, self.spec, self.recipe, phase_plan(self.recipe, unit.phase), self.device, stream)
+        terms = [
+            Decorrelation(
+                self.recipe.decorrelation,
+                [self._features(identity) for identity in identities],
+                self.cohort,
+            )
+            for identities in unit.against
+        ]
+        return _PHASES[unit.phase](members, setting, terms)
+
+    def _features(self, identity: str) -> torch.Tensor:
+        """A trained member's features of every train recording."""
+        member = self.trained(identity)[0]
+        shape = (len(self.cohort.part("train")), member.n_features)
+        return ranks.from_first(lambda: self.store.features(identity, member, self.cohort, self.spec), shape)
+
+    def _record(self, rows: list[Row]) -> None:
+        """Keep `history.csv` up to date while a unit trains; `rows` are all of the unit's so far."""
+        if self._history_path:
+            write_atomically(self._history_path, history_csv([*self.history, *rows]))
+
+
+def chosen_device(name: str) -> torch.device:
+    """`auto` is CUDA where there is one, else the CPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise TrainingError(f"--device: expected auto, cpu or cuda, found {name!r}") from error
+    if device.type not in ("cpu", "cuda"):
+        raise TrainingError(f"--device: expected auto, cpu or cuda, found {name!r}")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise TrainingError("--device: expected a CUDA device, found none; use cpu or auto")
+    return device
+
+
+def history_csv(history: Sequence[Row]) -> str:
+    """One line an epoch."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(history[0]) if history else ["phase", "member", "epoch"])
+    writer.writeheader()
+    writer.writerows(
+        {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()} for row in history
+    )
+    return text.getvalue()
