@@ -97,6 +97,7 @@ def test_only_train_runs_under_torchrun(tiny_run, tmp_path):
     assert "torchrun: expected the command train under it" in refusal(ran)
 
 
+@pytest.mark.slow
 def test_a_cluster_of_this_machine_alone_is_started_and_closed(tiny_run, tmp_path):
     ran = triage(tiny_run, tmp_path, "--executor", "ray", "--threads", "1")
     assert ran.returncode == 0, ran.stderr

@@ -26,7 +26,11 @@ def ensemble_of(kind, width, n_leads=1, scaling="microvolt"):
 
 @pytest.mark.parametrize(
     ("kind", "width", "n_leads", "scaling"),
-    [(CompactMember, 0.125, 1, "microvolt"), (CompactMember, 0.125, 2, "unit"), (DilatedMember, 0.05, 2, "microvolt")],
+    [
+        (CompactMember, 0.125, 2, "unit"),
+        (DilatedMember, 0.05, 2, "microvolt"),
+        pytest.param(CompactMember, 0.125, 1, "microvolt", marks=pytest.mark.slow),
+    ],
 )
 def test_the_graph_says_what_the_ensemble_says(kind, width, n_leads, scaling, tmp_path):
     ensemble = ensemble_of(kind, width, n_leads, scaling)

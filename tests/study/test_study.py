@@ -124,7 +124,7 @@ def test_the_demo_is_small_enough_for_a_newcomer():
     assert study.strategies == ("baseline", "dec+part")
 
 
-@pytest.mark.parametrize("name", ["physionet2017-paper", "cpsc2018-paper"])
+@pytest.mark.parametrize("name", ["physionet2017-paper", pytest.param("cpsc2018-paper", marks=pytest.mark.slow)])
 def test_the_papers_studies_run_a_few_steps(name, tmp_path):
     """At full width, on short windows and few recordings, so that a few steps take seconds, not hours."""
     study = load_study(name)

@@ -212,6 +212,7 @@ def test_ranks_that_were_stopped_go_on_to_the_same_bits(two, cohort):
     assert weights(folder / "stopped") == weights(two)
 
 
+@pytest.mark.slow
 def test_an_error_of_all_ranks_is_told_once(alone, cohort):
     _, err = finished(started(2, "ecgquorum.cli", *arguments(alone.parent, cohort, "alone")), expected=1)
     assert err.count("a run is already there") == 1

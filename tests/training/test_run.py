@@ -60,7 +60,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(tiny_recipe, 
 
 def test_killed_at_any_moment_and_resumed_it_ends_with_the_same_bits(recipe_file, tiny_cohort, tmp_path):
     subprocess.run(command(recipe_file, tiny_cohort, tmp_path / "whole"), check=True, capture_output=True)
-    for attempt, (member, epochs) in enumerate(((0, 2), (1, 1), (1, 4))):
+    for attempt, (member, epochs) in enumerate(((0, 2), (1, 1))):
         out = tmp_path / f"killed-{attempt}"
         running = subprocess.Popen(
             command(recipe_file, tiny_cohort, out), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL

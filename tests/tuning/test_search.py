@@ -151,6 +151,7 @@ def test_killed_in_a_trial_it_ends_with_the_same_trials(finished, recipe_file, t
         assert cards[0]["weights_sha256"] == cards[1]["weights_sha256"]
 
 
+@pytest.mark.slow
 def test_in_other_processes_the_same_parameters_give_the_same_scores(finished, tiny_cohort, tmp_path):
     with LocalExecutor(2, 1) as executor:
         searched(tiny_cohort, tmp_path / "s", 2, executor=executor)
