@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ecgquorum import Scorecard, evaluate, load_ensemble, run_study
-from ecgquorum.cluster import LocalExecutor
+from ecgquorum.cluster import LocalExecutor, Task
 from ecgquorum.cluster.executor import Lost
 from ecgquorum.recipe import EvaluationRecipe, parse_study
 from ecgquorum.recordings import write
@@ -130,19 +130,21 @@ def test_a_killed_machine_changes_nothing_in_the_worklist(two_machines, tiny_ens
     marks = tmp_path / "marks"
     marks.mkdir()
     doomed = two_machines.add_node(num_cpus=1)
+    (marks / f"held.{doomed.node_id}").touch()
     counts = []
 
     def killer():
-        while not list(marks.glob(f"{doomed.node_id}.*")):
+        while not (marks / f"begun.{doomed.node_id}").exists():
             time.sleep(0.02)
         two_machines.remove_node(doomed, allow_graceful=False)
 
-    killing = threading.Thread(target=killer)
+    killing = threading.Thread(target=killer, daemon=True)
     with Watched(two_machines.address, threads=1) as executor:
+        waits = [Task(str(i), (str(i), 3.0)) for i in range(3)]
+        list(executor.run(work.noted, waits, (str(tmp_path),)))  # so that each machine has a process that is ready
         killing.start()
         policy = work.Slow(0.5, str(marks))
         found = worklist(tiny_ensemble, folder, tmp_path / "ray", executor, lambda n, _: counts.append(n), policy)
-        killing.join()
         assert executor.n_lost >= 1
     assert counts == sorted(counts)
     assert counts[-1] == 101, "a recording was counted twice"
@@ -183,7 +185,15 @@ def test_a_machine_that_does_not_see_the_files_is_named(tiny_ensemble, folder, t
         assert len(journal) == 0
 
 
-def test_commands_take_a_cluster(two_machines, tiny_run, tiny_cohort, folder, tmp_path):
+def test_triage_takes_a_cluster(two_machines, tiny_run, folder, tmp_path):
+    ray = ("--executor", "ray", "--address", two_machines.address)
+    ran = command("triage", folder, "--model", tiny_run, "--budget", "10%", "--out", tmp_path / "out", *ray)
+    assert ran.returncode == 0, ran.stderr
+    assert "1 unreadable" in ran.stdout
+
+
+@pytest.mark.slow
+def test_evaluate_takes_a_cluster(two_machines, tiny_run, tiny_cohort, tmp_path):
     ray = ("--executor", "ray", "--address", two_machines.address, "--threads", "1")
     out = tmp_path / "ray" / "card.json"
     options = ("--attack", "pgd", "--epsilons", "50", "--part", "tune", *ray)
@@ -192,6 +202,3 @@ def test_commands_take_a_cluster(two_machines, tiny_run, tiny_cohort, folder, tm
     protocol = EvaluationRecipe().changed(attacks=("pgd",), epsilons=(50.0,), part="tune")
     evaluate(load_ensemble(tiny_run), tiny_cohort, protocol).save(tmp_path / "here" / "card.json")
     assert out.read_bytes() == (tmp_path / "here" / "card.json").read_bytes()
-    ran = command("triage", folder, "--model", tiny_run, "--budget", "10%", "--out", tmp_path / "out", *ray)
-    assert ran.returncode == 0, ran.stderr
-    assert "1 unreadable" in ran.stdout
