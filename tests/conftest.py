@@ -9,6 +9,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # before PyTorch is loaded: as many pro
 
 import numpy as np
 import pytest
+import torch
 import wfdb
 from hypothesis import settings
 
@@ -65,6 +66,15 @@ epsilons = [50.0]
 options = { n_steps = 4 }
 """
 )
+
+
+@pytest.fixture
+def one_thread():
+    """As the processes of an executor have."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

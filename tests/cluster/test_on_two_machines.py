@@ -54,14 +54,7 @@ target = "ensemble"
 options = { n_queries = 4 }
 """
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """As the processes of the executors have."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def command(*arguments):

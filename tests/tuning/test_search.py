@@ -31,14 +31,7 @@ RECIPE = TINY_RECIPE.replace("epochs = 2", "epochs = 1") + "[decorrelation]\npro
 VARIED = ("member.width", "training.learning_rate", "decorrelation.weight", "partition")
 N = 3
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """As the processes of an executor have."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
