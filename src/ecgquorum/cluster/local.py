@@ -1,4 +1,9 @@
-"""Tasks in processes of this machine."""
+"""Tasks in processes of this machine.
+
+They are pickled through a pipe that only this process and the one that it has started can reach, as `multiprocessing`
+does by itself; here by hand, so that what is common to many tasks is pickled once, and so that an error in unpacking it
+is told as the task's and not taken for a broken pipe. Nothing from a file or a network comes this way.
+"""
 
 import multiprocessing
 import os
