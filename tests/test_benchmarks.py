@@ -14,7 +14,7 @@ from ecgquorum.members import CompactMember, DilatedMember, frozen
 
 
 def test_ratios_are_of_times():
-    found = ratios({"one": lambda: time.sleep(0.01), "three": lambda: time.sleep(0.03)}, 5)
+    found = ratios({"one": lambda: time.sleep(0.05), "three": lambda: time.sleep(0.15)}, 5)
     assert found["one"] == 1.0
     assert found["three"] == pytest.approx(3, rel=0.3)
 

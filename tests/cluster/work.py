@@ -16,13 +16,17 @@ def doubled(offset, item):
     return offset + 2 * item
 
 
-def noted(folder, item):
-    """Write down when it began and ended; the item is (name, seconds)."""
-    name, seconds = item
+def noted(item):
+    """When it began and ended; it takes the item's seconds."""
     began = time.monotonic()
-    time.sleep(seconds)
-    (Path(folder) / name).touch()
+    time.sleep(item)
     return began, time.monotonic()
+
+
+def held(folder, item):
+    """Ends when there is a mark with the item's name; at once for an item without."""
+    while item is not None and not (Path(folder) / item).exists():
+        time.sleep(0.02)
 
 
 def killed_at_first(folder, item):

@@ -194,7 +194,7 @@ def test_the_same_seed_gives_the_same_interval():
 def test_ten_thousand_recordings_and_a_thousand_draws_take_seconds():
     rng = np.random.default_rng(0)
     right, uncertainty = rng.random(10_000) < 0.8, rng.random(10_000)
-    started = time.perf_counter()
+    started = time.process_time()
     bootstrapped(lambda w: measures.threshold_auc(measures.correct_certain_ratio(right, uncertainty, w)), 10_000)
     bootstrapped(partial(measures.deferral_auc, ~right, uncertainty), 10_000)
-    assert time.perf_counter() - started < 20  # about 2 s on a free machine
+    assert time.process_time() - started < 20  # about 2 s on a free machine
