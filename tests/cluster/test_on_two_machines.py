@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ecgquorum import Scorecard, evaluate, load_ensemble, run_study
-from ecgquorum.cluster import LocalExecutor, Task
+from ecgquorum.cluster import LocalExecutor
 from ecgquorum.cluster.executor import Lost
 from ecgquorum.recipe import EvaluationRecipe, parse_study
 from ecgquorum.recordings import write
@@ -120,23 +120,18 @@ def test_a_killed_machine_changes_nothing_in_the_worklist(two_machines, tiny_ens
     monkeypatch.setattr(elsewhere, "SHARD", 8)
     expected = worklist(tiny_ensemble, folder, tmp_path / "here")
     assert len(expected.splitlines()) == 101
-    marks = tmp_path / "marks"
-    marks.mkdir()
+    begun = tmp_path / "begun"
     doomed = two_machines.add_node(num_cpus=1)
-    (marks / f"held.{doomed.node_id}").touch()
     counts = []
 
     def killer():
-        while not (marks / f"begun.{doomed.node_id}").exists():
+        while not begun.exists():
             time.sleep(0.02)
         two_machines.remove_node(doomed, allow_graceful=False)
 
-    killing = threading.Thread(target=killer, daemon=True)
     with Watched(two_machines.address, threads=1) as executor:
-        waits = [Task(str(i), (str(i), 3.0)) for i in range(3)]
-        list(executor.run(work.noted, waits, (str(tmp_path),)))  # so that each machine has a process that is ready
-        killing.start()
-        policy = work.Slow(0.5, str(marks))
+        threading.Thread(target=killer, daemon=True).start()
+        policy = work.Doomed(0.5, str(begun), doomed.node_id)
         found = worklist(tiny_ensemble, folder, tmp_path / "ray", executor, lambda n, _: counts.append(n), policy)
         assert executor.n_lost >= 1
     assert counts == sorted(counts)

@@ -57,16 +57,18 @@ def process(item):
 
 
 @dataclass(frozen=True)
-class Slow(Threshold):
-    """Leaves a mark with its machine's name, and does not end where there is a mark that says so."""
+class Doomed(Threshold):
+    """On the doomed machine it leaves a mark and never ends; on the others it ends once there is that mark."""
 
-    folder: str = ""
+    mark: str = ""
+    machine: str = ""
 
     def deferred(self, prediction):
         import ray
 
-        where = ray.get_runtime_context().get_node_id() if ray.is_initialized() else "here"
-        (Path(self.folder) / f"begun.{where}").touch()
-        while (Path(self.folder) / f"held.{where}").exists():
-            time.sleep(0.1)
+        doomed = ray.get_runtime_context().get_node_id() == self.machine
+        if doomed:
+            Path(self.mark).touch()
+        while doomed or not Path(self.mark).exists():
+            time.sleep(0.05)
         return super().deferred(prediction)
