@@ -251,6 +251,9 @@ def test_ray_train_trains_as_alone(alone, cohort):
     command = [sys.executable, "-m", "ecgquorum.cli", *arguments(folder, cohort, "ray", "--ranks", "2")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=REPOSITORY, timeout=280)
     assert done.returncode == 0, done.stderr
+    assert [line[:19] for line in done.stderr.splitlines() if line.startswith("member ")] == [
+        f"member {member}  epoch   {epoch}" for member in (0, 1) for epoch in (1, 2, 3)
+    ]
     assert_same_run(folder / "ray", alone, cohort)
     assert json.loads((folder / "ray" / "card.json").read_text())["ranks"] == 2
     assert not (folder / "ray" / "ray.partial").exists()

@@ -14,8 +14,10 @@ from ecgquorum import load_ensemble, train_ensemble
 from ecgquorum.ensemble import information_range
 from ecgquorum.errors import BundleError, EcgQuorumError, TrainingError
 from ecgquorum.recipe import parse_recipe
+from ecgquorum.training import planned_units, train_planned
 from ecgquorum.training.loop import learning_rate
 from ecgquorum.training.trainings import chosen_device
+from ecgquorum.training.watching import EpochWatch
 
 from ..conftest import TINY_RECIPE
 
@@ -127,6 +129,21 @@ def test_the_history_is_whole_at_every_moment_of_a_resumed_run(tiny_recipe, tiny
                 tiny_recipe, tiny_cohort, tmp_path / "run", device="cpu", observer=Stopper(), resume=attempt > 0
             )
     assert seen == [1, 2, 3, 4]
+
+
+def test_who_watches_is_told_of_every_new_epoch_once(tiny_recipe, tiny_cohort, tmp_path):
+    units = planned_units(tiny_recipe, tiny_cohort.data_hash)
+    names = {unit.identity: f"training {number}" for number, unit in enumerate(units)}
+    train_planned(tiny_recipe, tiny_cohort, tmp_path, units[0].identity)
+    told = []
+    with EpochWatch(tmp_path, names, told.append) as watch:
+        for unit in units[1:]:
+            train_planned(tiny_recipe, tiny_cohort, tmp_path, unit.identity)
+            watch.look()
+    epochs = range(1, tiny_recipe.training.epochs + 1)
+    assert [line.partition("  loss")[0] for line in told] == [
+        f"training {number}  epoch {epoch:3d}" for number in range(1, len(units)) for epoch in epochs
+    ]
 
 
 def test_a_start_that_fails_leaves_nothing_behind(tiny_recipe, tiny_cohort, tmp_path):

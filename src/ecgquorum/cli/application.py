@@ -2,6 +2,7 @@
 
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from ecgquorum.console import err
 from ecgquorum.console import out as stdout
 from ecgquorum.errors import EcgQuorumError, PolicyError
+from ecgquorum.recipe import recipe_names
 
 if TYPE_CHECKING:
     from ecgquorum.recordings import Hints
@@ -29,6 +31,12 @@ Leads = Annotated[
     str | None, typer.Option(help="Names of the leads in order, for files that do not say them: I,II,V1.")
 ]
 Units = Annotated[str | None, typer.Option(help="mV, uV or V, for files that do not say it or cannot mean it.")]
+
+RecipeName = Annotated[
+    str, typer.Argument(help="A recipe's TOML file, or the name of one that ships.", autocompletion=recipe_names)
+]
+CohortFolder = Annotated[Path, typer.Option(help="The cohort's folder, from `ecgquorum cohort build`.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 
 INTERRUPTED = 130
 DEFAULT_MODEL = "physionet2017-compact"

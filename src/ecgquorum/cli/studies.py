@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ecgquorum.cli.application import INTERRUPTED, app, listed
+from ecgquorum.cli.application import INTERRUPTED, CohortFolder, Device, RecipeName, app, listed
 from ecgquorum.cli.executors import Address, ExecutorOption, Threads, Where, Workers, chosen_executor
 from ecgquorum.console import counting, err, print_scorecard
 from ecgquorum.console import out as stdout
@@ -29,7 +29,7 @@ def study(
     strategies: Annotated[
         str | None, typer.Option(help="Compare only these: baseline,dec+part. Default: what the study says.")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     executor: ExecutorOption = Where.LOCAL,
     workers: Workers = None,
     threads: Threads = None,
@@ -64,11 +64,8 @@ def study(
 
 @app.command()
 def train(
-    recipe: Annotated[
-        str,
-        typer.Argument(help="A recipe's TOML file, or the name of one that ships.", autocompletion=recipe_names),
-    ],
-    cohort: Annotated[Path, typer.Option(help="The cohort's folder, from `ecgquorum cohort build`.")],
+    recipe: RecipeName,
+    cohort: CohortFolder,
     out: Annotated[Path, typer.Option(help="The run's folder: recipe, history, checkpoints, and the bundle.")],
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out after its last epoch.")] = False,
     strategy: Annotated[
@@ -79,7 +76,7 @@ def train(
         Path | None,
         typer.Option(help="Where trainings are kept and looked for; runs that share one train what they share once."),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     n_ranks: Annotated[
         int | None,
         typer.Option("--ranks", min=1, help="Train each member on so many processes at once, by Ray Train."),
@@ -132,14 +129,22 @@ def _trained(
             options: dict[str, Any] = {"resume": resume, "device": device, "observer": observer, "store": store}
             return float(train_ensemble(recipe, Cohort(cohort), out, **options).card["tune_accuracy"])
     from ecgquorum.cluster.data_parallel import on_ranks
+    from ecgquorum.training import planned_units
+    from ecgquorum.training.progress import unit_name
+    from ecgquorum.training.run import store_of
+    from ecgquorum.training.watching import EpochWatch
 
     if ranks.n_ranks() > 1:
         raise ClusterError("--ranks: expected no torchrun around it, found one; each of them starts ranks of its own")
-    Cohort(cohort)  # a wrong path is told of sooner here
-    err.print(f"training on {n_ranks} ranks; finished epochs are in {out / 'history.csv'}", markup=False)
+    names = {unit.identity: unit_name(unit) for unit in planned_units(recipe, Cohort(cohort).data_hash)}
     options = {"resume": resume, "device": device, "store": store.resolve() if store else None}
     arguments = (recipe, cohort.resolve(), out.resolve(), options)
-    on_ranks(_train_as_a_rank, arguments, n_ranks, scratch=out / "ray.partial", gpus=device != "cpu", address=address)
+    with (
+        err.status(f"training on {n_ranks} ranks"),
+        EpochWatch(store or store_of(out), names, lambda line: err.print(line, markup=False)),
+    ):
+        scratch, gpus = out / "ray.partial", device != "cpu"
+        on_ranks(_train_as_a_rank, arguments, n_ranks, scratch=scratch, gpus=gpus, address=address)
     return float(load_ensemble(out).card["tune_accuracy"])
 
 
@@ -167,7 +172,7 @@ def _resuming() -> str:
 @app.command()
 def evaluate(
     runs: Annotated[list[str], typer.Argument(help="Bundles: folders that `train` wrote, or names of ones that ship.")],
-    cohort: Annotated[Path, typer.Option(help="The cohort's folder, from `ecgquorum cohort build`.")],
+    cohort: CohortFolder,
     out: Annotated[Path, typer.Option(help="The scorecard to write, NAME.json; every answer goes to NAME.npz.")],
     protocol: Annotated[
         str | None,
@@ -185,7 +190,7 @@ def evaluate(
     store: Annotated[
         Path | None, typer.Option(help="Where crafted recordings are kept and looked for, to go on after a stop.")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     executor: ExecutorOption = Where.LOCAL,
     workers: Workers = None,
     threads: Threads = None,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgquorum.cli.application import INTERRUPTED, app, listed
+from ecgquorum.cli.application import INTERRUPTED, CohortFolder, Device, RecipeName, app, listed
 from ecgquorum.cli.executors import Address, ExecutorOption, Threads, Where, Workers, chosen_executor
 from ecgquorum.console import err, print_table
 from ecgquorum.console import out as stdout
-from ecgquorum.recipe import load_study, recipe_names
+from ecgquorum.recipe import load_study
 
 if TYPE_CHECKING:
     from ecgquorum.tuning import Search, Trial
@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 
 @app.command()
 def tune(
-    recipe: Annotated[
-        str,
-        typer.Argument(help="A recipe's TOML file, or the name of one that ships.", autocompletion=recipe_names),
-    ],
-    cohort: Annotated[Path, typer.Option(help="The cohort's folder, from `ecgquorum cohort build`.")],
+    recipe: RecipeName,
+    cohort: CohortFolder,
     out: Annotated[Path, typer.Option(help="The search's folder: trials, members, the best recipe, the page.")],
     trials: Annotated[int, typer.Option(min=1, help="How many trials in all; a larger number later adds some.")] = 20,
     strategy: Annotated[
@@ -38,7 +35,7 @@ def tune(
     ] = None,
     records: Annotated[int, typer.Option(min=1, help="Attack at most so many recordings of the tune part.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Of the search; the members' is the recipe's.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     executor: ExecutorOption = Where.LOCAL,
     workers: Workers = None,
     threads: Threads = None,

@@ -9,9 +9,9 @@ from ecgquorum.cohorts import Cohort
 from ecgquorum.ensemble import Ensemble, load_ensemble
 from ecgquorum.recipe import Recipe, Study
 from ecgquorum.study.progress import StudyProgress
-from ecgquorum.study.watching import EpochWatch
 from ecgquorum.training import planned_units, train_ensemble, train_planned
 from ecgquorum.training.progress import unit_name
+from ecgquorum.training.watching import EpochWatch
 
 Item = tuple[Recipe, str | None]
 """A strategy's recipe and one of its trainings; None: its bundle, when all of them are done."""

@@ -63,7 +63,7 @@ def train_ensemble(
         finished = resume and (out / CARD).is_file()
         ranks.check_alike("recipe, cohort and run", f"{recipe.toml()} {cohort.data_hash} {resume} {finished}")
         if not finished:
-            place = Path(store).resolve() if store else _store_of(out)
+            place = Path(store).resolve() if store else store_of(out)
             check_trainable(recipe, cohort)
             cohort.verify()
             _begin(out, recipe, cohort, place if store else None)
@@ -116,7 +116,7 @@ def check_trainable(recipe: Recipe, cohort: Cohort) -> None:
             )
 
 
-def _store_of(out: Path) -> Path:
+def store_of(out: Path) -> Path:
     """The store a run was begun with; its own by default."""
     named = out / "store.txt"
     return Path(named.read_text().strip()) if named.is_file() else out / "members"

@@ -1,13 +1,13 @@
 """Trainings that go on elsewhere, seen through the store that they write to."""
 
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Self
 
 from ecgquorum.errors import TrainingError
 from ecgquorum.training.checkpoint import Checkpoint
+from ecgquorum.training.loop import Row
 from ecgquorum.training.progress import epoch_line
 from ecgquorum.training.store import MemberStore
 
@@ -23,17 +23,20 @@ class EpochWatch:
     def __init__(self, store: Path, names: Mapping[str, str], told: Callable[[str], None]) -> None:
         self._paths = {identity: MemberStore(store).checkpoint_path(identity) for identity in names}
         self._names, self._told = names, told
-        self._changed = {identity: _changed(path) for identity, path in self._paths.items()}
+        self._changed: dict[str, int] = {}
+        self._n_told: dict[str, int] = {}
         self._looking, self._over = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Self:
+        self._n_told = {identity: len(rows) for identity, rows in self._new()}
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+        self.look()
 
     def _watch(self) -> None:
         while not self._over.wait(_EVERY_S):
@@ -42,12 +45,21 @@ class EpochWatch:
     def look(self) -> None:
         """Tell of what is new."""
         with self._looking:
-            for identity, path in self._paths.items():
-                if (now := _changed(path)) != self._changed[identity]:
-                    self._changed[identity] = now
-                    with suppress(TrainingError, OSError):  # who cannot be read now may be when it has changed again
-                        row = Checkpoint.load(path, identity).history[-1]
-                        self._told(f"{self._names[identity]}  {epoch_line(row)}")
+            for identity, rows in self._new():
+                for row in rows[self._n_told.get(identity, 0) :]:
+                    self._told(f"{self._names[identity]}  {epoch_line(row)}")
+                self._n_told[identity] = len(rows)
+
+    def _new(self) -> Iterable[tuple[str, list[Row]]]:
+        """The history of each training that has changed since this was asked last."""
+        for identity, path in self._paths.items():
+            if (now := _changed(path)) != self._changed.get(identity, 0):
+                self._changed[identity] = now
+                try:
+                    history = Checkpoint.load(path, identity).history
+                except (TrainingError, OSError):  # who cannot be read now may be when it has changed again
+                    continue
+                yield identity, history
 
 
 def _changed(path: Path) -> int:
