@@ -1,8 +1,10 @@
 """What tests share: the real recordings where they are, and a tiny cohort and run that are made once."""
 
 import os
+import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # before PyTorch is loaded: as many processes as cores, one thread each
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -14,6 +16,7 @@ import wfdb
 from hypothesis import settings
 
 from ecgquorum import Cohort, build_cohort, load_ensemble, open_source, run_study, train_ensemble
+from ecgquorum.cli import main
 from ecgquorum.recipe import parse_recipe, parse_study
 
 settings.register_profile("ecgquorum", deadline=None, max_examples=50, derandomize=True)
@@ -66,6 +69,21 @@ epsilons = [50.0]
 options = { n_steps = 4 }
 """
 )
+
+
+@pytest.fixture
+def ecgquorum(monkeypatch, capsys):
+    """Run the command line in this process; gives what it printed."""
+
+    def run(*arguments, code=0):
+        monkeypatch.setattr(sys, "argv", ["ecgquorum", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        assert (ended.value.code or 0) == code, printed.err
+        return SimpleNamespace(stdout=printed.out, stderr=printed.err)
+
+    return run
 
 
 @pytest.fixture

@@ -4,30 +4,13 @@ import json
 import re
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from ecgquorum import Scorecard, load_ensemble, read, simulate
-from ecgquorum.cli import main
 
 from .conftest import TINY_RECIPE, TINY_STUDY
-
-
-@pytest.fixture
-def ecgquorum(monkeypatch, capsys):
-    """Run the command line in this process; gives what it printed."""
-
-    def run(*arguments, code=0):
-        monkeypatch.setattr(sys, "argv", ["ecgquorum", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        assert (ended.value.code or 0) == code, printed.err
-        return SimpleNamespace(stdout=printed.out, stderr=printed.err)
-
-    return run
 
 
 def one_line(text):

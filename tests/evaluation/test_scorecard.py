@@ -38,6 +38,12 @@ def baseline(tiny_study):
     return load_ensemble(tiny_study / "runs" / "baseline")
 
 
+@pytest.fixture(scope="module")
+def quick_card(tiny_study):
+    """The baseline under QUICK."""
+    return evaluate(load_ensemble(tiny_study / "runs" / "baseline"), Cohort(tiny_study / "cohort"), QUICK)
+
+
 def value(card, **wanted):
     (row,) = card.find(**wanted)
     return row.value
@@ -127,8 +133,8 @@ def test_a_row_is_a_line_of_the_file(card, tmp_path):
     assert len(lines) == len(document["rows"]) == len(card.rows)
 
 
-def test_what_is_measured_twice_is_the_same(cohort, baseline):
-    cards = [evaluate(baseline, cohort, QUICK) for _ in range(2)]
+def test_what_is_measured_twice_is_the_same(cohort, baseline, quick_card):
+    cards = [quick_card, evaluate(baseline, cohort, QUICK)]
     assert cards[0].rows == cards[1].rows
 
 
@@ -231,9 +237,9 @@ def test_ensembles_are_named_by_what_tells_them_apart(tiny_study):
     assert len(named_ensembles([one, one])) == 2
 
 
-def test_scorecards_of_the_same_recordings_are_put_together(tiny_study, cohort, card):
+def test_scorecards_of_the_same_recordings_are_put_together(tiny_study, cohort, card, quick_card):
     runs = {name: load_ensemble(tiny_study / "runs" / name) for name in ("baseline", "dec+part")}
-    one = evaluate({"baseline": runs["baseline"]}, cohort, QUICK)
+    one = quick_card
     two = evaluate({"baseline": runs["dec+part"]}, cohort, NATURAL_ONLY)
     (both,) = merged([one, two])
     assert [facts.name for facts in both.ensembles] == ["baseline", "baseline seed 0"]
@@ -247,8 +253,8 @@ def test_scorecards_of_the_same_recordings_are_put_together(tiny_study, cohort, 
     assert Condition() == card.conditions[0]
 
 
-def test_a_second_scorecard_of_a_run_adds_what_it_has(baseline, cohort):
-    one = evaluate(baseline, cohort, QUICK)
+def test_a_second_scorecard_of_a_run_adds_what_it_has(baseline, cohort, quick_card):
+    one = quick_card
     strong = AttackRecipe(kind="apgd", target="ensemble", options={"n_steps": 5})
     two = evaluate(baseline, cohort, QUICK.model_copy(update={"attacks": (strong,), "masking_records": 0}))
     (both,) = merged([one, two])
@@ -262,10 +268,10 @@ def test_a_second_scorecard_of_a_run_adds_what_it_has(baseline, cohort):
     assert len(set(keys)) == len(keys)
 
 
-def test_the_worst_is_of_what_all_were_put_to(tiny_study, cohort):
-    runs = {name: load_ensemble(tiny_study / "runs" / name) for name in ("baseline", "dec+part")}
-    weak = evaluate({"dec+part": runs["dec+part"]}, cohort, QUICK.model_copy(update={"epsilons": (20.0,)}))
-    (both,) = merged([evaluate({"baseline": runs["baseline"]}, cohort, QUICK), weak])
+def test_the_worst_is_of_what_all_were_put_to(tiny_study, cohort, quick_card):
+    other = load_ensemble(tiny_study / "runs" / "dec+part")
+    weak = evaluate(other, cohort, QUICK.model_copy(update={"epsilons": (20.0,), "masking_records": 0}))
+    (both,) = merged([quick_card, weak])
     assert {row.epsilon for row in both.find(attack="worst of all")} == {20.0}
 
 
@@ -278,11 +284,11 @@ def test_the_worst_is_of_what_all_were_put_to(tiny_study, cohort):
         ({"attacks": (AttackRecipe(kind="pgd", options={"n_steps": 3}, records=5),)}, "called pgd on member 0"),
     ],
 )
-def test_scorecards_of_other_questions_are_not_put_together(tiny_study, baseline, cohort, change, reason):
+def test_scorecards_of_other_questions_are_not_put_together(tiny_study, cohort, quick_card, change, reason):
     other = load_ensemble(tiny_study / "runs" / "dec+part")
-    cards = [evaluate(baseline, cohort, QUICK), evaluate(other, cohort, QUICK.model_copy(update=change))]
+    asked = evaluate(other, cohort, QUICK.model_copy(update={"epsilons": (20.0,), "masking_records": 0} | change))
     with pytest.raises(ScorecardError, match=reason):
-        merged(cards)
+        merged([quick_card, asked])
 
 
 # --- models that are not ours ----------------------------------------------------------------------------------------

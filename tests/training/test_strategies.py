@@ -3,8 +3,6 @@
 import csv
 import dataclasses
 import itertools
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -510,27 +508,15 @@ def test_a_run_remembers_its_store(toy, tiny_cohort, tmp_path, runs):
     assert (out / "weights.safetensors").read_bytes() == (runs["baseline"][0] / "weights.safetensors").read_bytes()
 
 
-def test_the_command_line_takes_a_strategy(tmp_path, tiny_cohort):
+def test_the_command_line_takes_a_strategy(ecgquorum, tmp_path, tiny_cohort):
     (tmp_path / "r.toml").write_text(TOY)
-    base = [sys.executable, "-m", "ecgquorum.cli", "train", str(tmp_path / "r.toml"), "--cohort", str(tiny_cohort.path)]
-    wrong = subprocess.run(
-        [*base, "--out", str(tmp_path / "x"), "--strategy", "dec+magic"], capture_output=True, text=True, check=False
-    )
-    assert wrong.returncode == 1
+    train = ["train", tmp_path / "r.toml", "--cohort", tiny_cohort.path]
+    wrong = ecgquorum(*train, "--out", tmp_path / "x", "--strategy", "dec+magic", code=1)
     assert "sum of dec, part, adv, dverge such as dec+part, found 'magic'" in wrong.stderr
-    done = subprocess.run(
-        [*base, "--out", str(tmp_path / "run"), "--strategy", "part", "--store", str(tmp_path / "store")],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    train += ["--store", tmp_path / "store"]
+    done = ecgquorum(*train, "--out", tmp_path / "run", "--strategy", "part")
     assert load_ensemble(tmp_path / "run").card["recipe"].count('strategy = "part"') == 1
-    again = subprocess.run(
-        [*base, "--out", str(tmp_path / "again"), "--strategy", "dec+part", "--store", str(tmp_path / "store")],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    again = ecgquorum(*train, "--out", tmp_path / "again", "--strategy", "dec+part")
     assert "member 0: found in the store, not trained again" in again.stderr
     assert "found in the store" not in done.stderr
 
