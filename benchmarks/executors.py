@@ -30,7 +30,7 @@ def started(make: Callable[[], Executor]) -> tuple[Executor, float]:
     """An executor, and the seconds until its first task is done."""
     begun = time.perf_counter()
     executor = make()
-    list(executor.run(nothing, [Task("first", 0)], (b"",)))
+    list(executor.run(nothing, [Task("first", 0)], (bytes(5_000_000),)))
     return executor, time.perf_counter() - begun
 
 

@@ -9,6 +9,8 @@ from types import SimpleNamespace
 if "PYTEST_XDIST_WORKER" in os.environ:  # before PyTorch is loaded: as many processes as cores, one thread each
     os.environ["OMP_NUM_THREADS"] = "1"
 
+os.environ.setdefault("RAY_worker_niceness", "0")  # else other tests starve Ray's processes for minutes
+
 import numpy as np
 import pytest
 import torch

@@ -8,6 +8,7 @@ EcgQuorumError
 ├── RecipeError      a recipe is wrong
 ├── AttackError      an attack cannot be run on this classifier, or in this norm
 ├── TrainingError    a training run cannot start, or cannot go on
+│   ├── DivergedError    its loss is no number any more
 │   └── RankLostError    a process that trains together with this one has stopped
 ├── BundleError      a model on disk is missing, damaged or does not match its card
 ├── ExportError      an ensemble cannot be written in another form

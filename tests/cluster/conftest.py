@@ -10,7 +10,6 @@ from ecgquorum.cluster import LocalExecutor
 os.environ.setdefault("RAY_AUTH_MODE", "token")  # before Ray is loaded, which reads them once
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_worker_niceness", "0")  # else other tests starve its processes for minutes
 
 
 @pytest.fixture(scope="module")

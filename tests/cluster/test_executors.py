@@ -7,8 +7,8 @@ import sys
 import pytest
 import torch
 
-from ecgquorum.cluster import LocalExecutor, Task
-from ecgquorum.cluster.executor import RETRIES
+from ecgquorum.cluster import Executor, LocalExecutor, Task
+from ecgquorum.cluster.executor import RETRIES, RETRIES_AFTER_MACHINES, Lost
 from ecgquorum.errors import ClusterError, TrainingError
 from tests.cluster import work
 
@@ -66,13 +66,48 @@ def test_a_lost_process_costs_its_task_only_a_repetition(executor, tmp_path):
 
 
 def test_a_task_that_always_kills_is_given_up(executor):
-    with pytest.raises(ClusterError, match=rf"^poison: expected its process to live, lost it {RETRIES + 1} times"):
-        list(executor.run(work.always_killed, [Task("poison", 0)]))
+    ((task, said),) = executor.run(work.always_killed, [Task("poison", 0)], given_up=str)
+    assert task.name == "poison"
+    assert said.startswith(f"poison: expected its process to live, lost it {RETRIES + 1} times (")
+
+
+class Unlucky(Executor):
+    """Loses the machine of every task so many times."""
+
+    threads, room = 1, 2
+
+    def __init__(self, times):
+        self.times = times
+
+    def close(self):
+        pass
+
+    def _prepared(self, function, common):
+        return function
+
+    def _begun(self, prepared, item):
+        self.times -= 1
+        return prepared, item
+
+    def _finished(self, handles):
+        lost = Lost("the node was called back", with_machine=True)
+        return [(handle, lost if self.times >= 0 else handle[0](handle[1])) for handle in handles]
+
+    def _given_up(self, handles):
+        pass
+
+
+def test_machines_may_be_lost_more_often_than_processes_but_not_for_ever():
+    ((_, said),) = Unlucky(RETRIES_AFTER_MACHINES).run(str, [Task("a", 7)])
+    assert said == "7"
+    with pytest.raises(ClusterError, match=rf"^a: expected its machine to live, lost it {RETRIES_AFTER_MACHINES + 1}"):
+        list(Unlucky(RETRIES_AFTER_MACHINES + 1).run(str, [Task("a", 7)]))
 
 
 def test_an_error_of_the_task_is_that_error(executor):
-    with pytest.raises(TrainingError, match="^7: expected something else$"):
+    with pytest.raises(TrainingError, match="^7: expected something else") as caught:
         list(executor.run(work.refused, tasks([7])))
+    assert "in refused" in "".join(caught.value.__notes__), "where it was raised is known with --debug"
     assert [said for _, said in executor.run(work.doubled, tasks([1]), (0,))] == [2]
 
 

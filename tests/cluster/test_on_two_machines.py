@@ -15,6 +15,7 @@ from ecgquorum.recipe import EvaluationRecipe, parse_study
 from ecgquorum.recordings import write
 from ecgquorum.triage import elsewhere, triage_files, write_worklist
 from ecgquorum.triage.policies import Threshold
+from ecgquorum.tuning import tune
 from tests.cluster import work
 
 pytest.importorskip("ray", reason="Ray is not installed")
@@ -162,7 +163,7 @@ def test_a_machine_that_does_not_see_the_files_is_named(tiny_ensemble, folder, t
     class Blind(LocalExecutor):
         """Its processes see nothing, as on a machine where the folder is not mounted."""
 
-        def run(self, function, tasks, common=()):
+        def run(self, function, tasks, common=(), given_up=None):
             for task in tasks:
                 yield task, ([], list(task.item), "far")
 
@@ -178,6 +179,14 @@ def test_triage_takes_a_cluster(two_machines, tiny_run, folder, tmp_path):
     ran = command("triage", folder, "--model", tiny_run, "--budget", "10%", "--out", tmp_path / "out", *ray)
     assert ran.returncode == 0, ran.stderr
     assert "1 unreadable" in ran.stdout
+
+
+def test_a_search_on_a_cluster_has_the_same_scores(two_machines, tiny_cohort, tmp_path):
+    study, how = parse_study(SMALL_STUDY), {"n_trials": 2, "strategy": "dec", "vary": ("decorrelation",), "records": 6}
+    here = tune(study, tiny_cohort, tmp_path / "here", **how)
+    with RayExecutor(two_machines.address, 1) as executor:
+        there = tune(study, tiny_cohort, tmp_path / "ray", executor=executor, **how)
+    assert there.trials == here.trials and all(trial.measures for trial in here.trials)
 
 
 @pytest.mark.slow

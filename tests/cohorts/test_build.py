@@ -2,6 +2,7 @@
 
 import io
 import json
+import pickle
 import shutil
 
 import numpy as np
@@ -383,3 +384,14 @@ def test_units_that_lie_are_noticed(write_record, tmp_path):
     (notice,) = [one for one in report.notices if "another unit" in one]
     assert notice.startswith("1 recordings are read in another unit than they state, the first r2: uV where it says mV")
     assert max(np.abs(cohort.signal(i)).max() for i in range(len(cohort))) < 10
+
+
+def test_sent_elsewhere_it_is_the_same_or_refused(tiny_cohort, tmp_path):
+    shutil.copytree(tiny_cohort.path, tmp_path / "c")
+    sent = pickle.dumps(Cohort(tmp_path / "c"))
+    assert len(sent) < 1000
+    assert pickle.loads(sent).data_hash == tiny_cohort.data_hash
+    records = tmp_path / "c" / "records.csv"
+    records.write_text(records.read_text().replace(",train,", ",tune,", 1))
+    with pytest.raises(CohortError, match="expected the cohort that the work is about, found another"):
+        pickle.loads(sent)

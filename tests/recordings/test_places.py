@@ -8,7 +8,7 @@ import pytest
 
 from ecgquorum import simulate
 from ecgquorum.recordings import write
-from ecgquorum.recordings.places import Place, Unread, is_settled, places_in, printable
+from ecgquorum.recordings.places import Place, Unread, is_settled, is_there, places_in, printable
 
 
 @pytest.fixture
@@ -71,3 +71,14 @@ def test_what_is_on_its_way_is_not_settled(folder):
     header = (folder / "a.hea").read_text().replace("a.dat", "a" * 300 + ".dat")
     (folder / "a.hea").write_text(header)
     assert not is_settled(place), "a name that no file can have is that of a missing one"
+
+
+def test_a_machine_that_sees_some_of_a_recordings_files_does_not_see_it(folder):
+    (place,) = (place for place in places_in([folder]) if place.name == "a.hea")
+    assert is_there(place)
+    (folder / "a.dat").rename(folder / "a.away")
+    assert not is_there(place)
+    (without,) = (place for place in places_in([folder]) if place.name == "a.hea")
+    assert is_there(without), "what was never there is not missed"
+    (folder / "a.hea").unlink()
+    assert not is_there(without)

@@ -168,7 +168,7 @@ def test_a_thousand_recordings_take_seconds():
     started = time.process_time()
     for seed in range(100):
         simulate(LABELS[seed % len(LABELS)], seed=seed, leads=("ECG",))
-    assert time.process_time() - started < 3  # about 0.5 s on a free machine
+    assert time.process_time() - started < 8  # about 0.5 s on a free machine
 
 
 def test_unknown_classes_and_leads_are_refused():

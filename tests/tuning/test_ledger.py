@@ -114,10 +114,10 @@ def test_a_damaged_book_is_told_in_a_line(tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_without_optuna_one_line_says_what_to_install(tmp_path):
+def test_without_optuna_one_line_says_what_to_install(tiny_cohort, tmp_path):
     script = "import sys; sys.modules['optuna'] = None; from ecgquorum.cli import main; main()"
-    command = [sys.executable, "-c", script, "tune", "demo", "--cohort", str(tmp_path), "--out", str(tmp_path / "s")]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = [sys.executable, "-c", script, "tune", "demo", "--cohort", tiny_cohort.path, "--out", tmp_path / "s"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     assert done.returncode == 1 and 'pip install "ecgquorum[tune]"' in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "s").exists()

@@ -131,12 +131,14 @@ def _trained(
     from ecgquorum.cluster.data_parallel import on_ranks
     from ecgquorum.training import planned_units
     from ecgquorum.training.progress import unit_name
-    from ecgquorum.training.run import store_of
+    from ecgquorum.training.run import check_out, store_of
     from ecgquorum.training.watching import EpochWatch
 
     if ranks.n_ranks() > 1:
         raise ClusterError("--ranks: expected no torchrun around it, found one; each of them starts ranks of its own")
-    names = {unit.identity: unit_name(unit) for unit in planned_units(recipe, Cohort(cohort).data_hash)}
+    opened = Cohort(cohort)
+    check_out(out, recipe, opened, resume)  # what is wrong is told of sooner here than by the ranks
+    names = {unit.identity: unit_name(unit) for unit in planned_units(recipe, opened.data_hash)}
     options = {"resume": resume, "device": device, "store": store.resolve() if store else None}
     arguments = (recipe, cohort.resolve(), out.resolve(), options)
     with (

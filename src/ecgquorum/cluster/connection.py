@@ -21,15 +21,19 @@ from ecgquorum.errors import ClusterError
 _HELP = "https://docs.ray.io/en/latest/ray-security/token-auth.html"
 _START = "RAY_AUTH_MODE=token ray start --head"
 _PATIENCE_S, _CONNECT_S = 60.0, 3.0
+_FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 def imported_ray() -> Any:
     """Ray, or one line that says how to get it."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody asked to be counted
     try:
+        import psutil  # noqa: F401 (which tells the machine's addresses)
         import ray
-    except ImportError:
-        raise ClusterError('expected Ray, found none; get it with: pip install "ecgquorum[cluster]"') from None
+    except ImportError as error:
+        raise ClusterError(
+            f'expected Ray, found no {error.name}; get it with: pip install "ecgquorum[cluster]"'
+        ) from None
     return ray
 
 
@@ -40,16 +44,22 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
     address: "auto", the cluster that this machine belongs to; HOST:PORT; None: a new one of this machine alone, of
              `cpus` cores, which ends with the block
     """
+    known = sys.modules.get("ray")
+    if known is not None and known.is_initialized():  # by the program that uses this library
+        there = known.get_runtime_context().gcs_address
+        if address not in (None, "auto", there):
+            raise ClusterError(
+                f"{address}: expected to connect to it, found this process connected to {there}; call ray.shutdown()"
+            )
+        check_closed(there)
+        yield known
+        return
     _check_address(address)
     with _own_token() if address is None else nullcontext():
         yield from _connected(imported_ray(), address, cpus)
 
 
 def _connected(ray: Any, address: str | None, cpus: int | None) -> Iterator[Any]:
-    if ray.is_initialized():  # by the program that uses this library
-        check_closed(ray.get_runtime_context().gcs_address)
-        yield ray
-        return
     alone = {"address": "local", "num_cpus": cpus, "include_dashboard": False}
     where: dict[str, Any] = {"address": address} if address else alone
     try:
@@ -86,12 +96,14 @@ def _check_address(address: str | None) -> None:
 
 def check_closed(address: str) -> None:
     """Refuse a cluster that others can reach and that answers without its token."""
-    port = address.rpartition(":")[2]
-    reachable = [host for host in (_host(address), *_own_addresses()) if not _is_loopback(host)]
-    for host in dict.fromkeys(reachable):
-        if _listens(host, int(port)) and answers_strangers(f"{host}:{port}"):
+    host, port = _host(address), int(address.rpartition(":")[2])
+    others = _own_addresses() if _is_loopback(host) else [host]
+    reached = next((other for other in others if _listens(other, port)), None)
+    if reached is not None:
+        found = f"[{reached}]:{port}" if ":" in reached else f"{reached}:{port}"
+        if answers_strangers(found):
             raise ClusterError(
-                f"{host}:{port}: expected a Ray cluster that asks for a token, found one that answers anybody who can "
+                f"{found}: expected a Ray cluster that asks for a token, found one that answers anybody who can "
                 f"reach it; start it with RAY_AUTH_MODE=token on every machine, see {_HELP}"
             )
 
@@ -144,11 +156,22 @@ def _own_token() -> Iterator[None]:
     if "RAY_AUTH_TOKEN" not in os.environ:
         own["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
     os.environ.update(own)
+    _have_token_read()
     try:
         yield
     finally:
         for name in own:
             os.environ.pop(name, None)
+        _have_token_read()
+
+
+def _have_token_read() -> None:
+    """Ray reads how it is kept, and its token, when it is loaded; have it look again."""
+    if "ray" in sys.modules:
+        from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
+
+        Config.initialize("")
+        AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _host(address: str) -> str:
@@ -156,20 +179,18 @@ def _host(address: str) -> str:
 
 
 def _own_addresses() -> list[str]:
-    """The address by which this machine is known on its network, if it is on one."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing: only asks which way it would go
-        except OSError:
-            return []
-        return [str(probe.getsockname()[0])]
+    """The addresses by which others can reach this machine, on all of its networks."""
+    import psutil
+
+    found = [a.address for many in psutil.net_if_addrs().values() for a in many if a.family in _FAMILIES]
+    return [address for address in found if not _is_loopback(address)]
 
 
 def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
     except ValueError:
         return False
 

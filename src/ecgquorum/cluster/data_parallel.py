@@ -13,7 +13,7 @@ from ecgquorum.errors import ClusterError, EcgQuorumError, RankLostError
 from ecgquorum.ranks import PATIENCE
 
 _NEEDED = ("ray", "fsspec", "pandas", "pyarrow", "requests")
-"""What Ray Train cannot be imported without; Ray itself must not be imported before `connected` has set its token."""
+"""What Ray Train cannot be imported without."""
 
 
 def on_ranks(

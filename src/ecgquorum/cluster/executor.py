@@ -15,6 +15,9 @@ from ecgquorum.errors import ClusterError
 RETRIES = 3
 """How often a task is begun again whose process was lost; an error that the task itself raises ends everything."""
 
+RETRIES_AFTER_MACHINES = 30
+"""The same where its whole machine was lost, which is seldom the task's fault: machines are lent, and called back."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -30,9 +33,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Lost:
-    """A task's process or machine is gone; `why` says what is known of it."""
+    """A task's process is gone; `why` says what is known of it."""
 
     why: str
+    with_machine: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,18 +91,24 @@ class Executor(ABC):
         """Stop what is under way."""
 
     def run(
-        self, function: Callable[..., Any], tasks: Iterable[Task], common: tuple[Any, ...] = ()
+        self,
+        function: Callable[..., Any],
+        tasks: Iterable[Task],
+        common: tuple[Any, ...] = (),
+        given_up: Callable[[str], Any] | None = None,
     ) -> Generator[tuple[Task, Any], None, None]:
         """`function(*common, task.item)` of every task, each with its result, as they are finished.
 
         Tasks are taken from `tasks` only when there is room for one more, so there may be any number of them, and what
         a later one is may depend on the results so far. `function` is a module's own, and everything can be pickled.
+
+        given_up: makes, of a line that says why, the result of a task that was lost too often; None: that is an error
         """
         prepared = self._prepared(function, common)
         remaining, waiting = iter(tasks), deque[Task]()
         running: dict[Hashable, Task] = {}
         done: set[str] = set()
-        lost = Counter[str]()
+        lost = Counter[tuple[str, bool]]()
         try:
             while True:
                 while len(running) < self.room and (task := _ready(waiting, remaining, done)):
@@ -112,18 +122,22 @@ class Executor(ABC):
                     if isinstance(outcome, Raised):
                         raise outcome.error
                     if isinstance(outcome, Lost):
-                        lost[task.name] += 1
-                        if lost[task.name] > RETRIES:
-                            raise ClusterError(
-                                f"{task.name}: expected its process to live, lost it {lost[task.name]} times "
-                                f"({outcome.why}); does it have enough memory?"
-                            )
-                        waiting.appendleft(task)
-                        if self.told:
-                            self.told(f"{task.name}: lost ({outcome.why}); it is begun again")
-                    else:
-                        done.add(task.name)
-                        yield task, outcome
+                        lost[task.name, outcome.with_machine] += 1
+                        times = lost[task.name, outcome.with_machine]
+                        if times <= (RETRIES_AFTER_MACHINES if outcome.with_machine else RETRIES):
+                            waiting.appendleft(task)
+                            if self.told:
+                                self.told(f"{task.name}: lost ({outcome.why}); it is begun again")
+                            continue
+                        line = (
+                            f"{task.name}: expected its {'machine' if outcome.with_machine else 'process'} to live, "
+                            f"lost it {times} times ({outcome.why}); does it have enough memory?"
+                        )
+                        if given_up is None:
+                            raise ClusterError(line)
+                        outcome = given_up(line)
+                    done.add(task.name)
+                    yield task, outcome
         finally:
             self._given_up(running)
 

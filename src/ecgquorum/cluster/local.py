@@ -6,10 +6,10 @@ is told as the task's and not taken for a broken pipe. Nothing from a file or a 
 """
 
 import multiprocessing
-import os
 import pickle
 import signal
 import threading
+import traceback
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +17,10 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from ecgquorum.cluster.executor import Executor, Lost, Outcome, Raised
+from ecgquorum.orphans import die_with_parent
+
+_READY = b"ready"
+"""What a process says first: that it has begun, and listens."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,26 +40,40 @@ class _Worker:
         with _without_interrupts():
             self._process.start()
         theirs.close()
+        self._is_ready = False
         self._knows: _Prepared | None = None
+        self._task: tuple[_Prepared, Any] | None = None
 
     def begin(self, prepared: _Prepared, item: Any) -> bool:
-        """Have it do a task; False if it is dead."""
-        try:
-            if self._knows is not prepared:
-                self.connection.send_bytes(b"p" + prepared.pickled)
-                self._knows = prepared
-            self.connection.send_bytes(b"i" + pickle.dumps(item))
-        except OSError:
-            return False
+        """Have it do a task, as soon as it has begun to listen; False if it is dead."""
+        self._task = (prepared, item)
+        return not self._is_ready or self._given()
+
+    def _given(self) -> bool:
+        if self._task is not None:
+            prepared, item = self._task
+            try:
+                if self._knows is not prepared:
+                    self.connection.send_bytes(b"p" + prepared.pickled)
+                    self._knows = prepared
+                self.connection.send_bytes(b"i" + pickle.dumps(item))
+            except OSError:
+                return False
         return True
 
-    def outcome(self) -> Outcome:
-        """What became of its task."""
+    def outcomes(self) -> list[Outcome]:
+        """What became of its task; nothing if it has only begun."""
         try:
-            return pickle.loads(self.connection.recv_bytes())  # noqa: S301 (from our own process)
+            message = self.connection.recv_bytes()
+            if message != _READY:
+                return [pickle.loads(message)]  # noqa: S301 (from our own process)
+            self._is_ready = True
+            if self._given():
+                return []
         except (EOFError, OSError):
-            self._process.join()
-            return Lost(f"the process ended with exit code {self._process.exitcode}")
+            pass
+        self._process.join()
+        return [Lost(f"the process ended with exit code {self._process.exitcode}")]
 
     def stop(self) -> None:
         """End the process, whatever it is doing."""
@@ -117,13 +135,13 @@ class LocalExecutor(Executor):
         found: list[tuple[Hashable, Outcome]] = []
         for connection in wait(list(workers)):
             worker = workers[connection]  # type: ignore[index]
-            outcome = worker.outcome()
-            self._busy.remove(worker)
-            if isinstance(outcome, Lost):
-                worker.stop()
-            else:
-                self._idle.append(worker)
-            found.append((worker, outcome))
+            for outcome in worker.outcomes():
+                self._busy.remove(worker)
+                if isinstance(outcome, Lost):
+                    worker.stop()
+                else:
+                    self._idle.append(worker)
+                found.append((worker, outcome))
         return found
 
     def _given_up(self, handles: Iterable[Hashable]) -> None:
@@ -135,10 +153,11 @@ class LocalExecutor(Executor):
 
 def _serve(connection: Connection, threads: int) -> None:
     """Do what comes, until the other end is gone."""
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    die_with_parent()
     import torch
 
     torch.set_num_threads(threads)
+    connection.send_bytes(_READY)
     prepared, work = b"", None
     while True:
         try:
@@ -152,21 +171,17 @@ def _serve(connection: Connection, threads: int) -> None:
             function, common = work = work or pickle.loads(prepared)  # noqa: S301 (from our own process)
             outcome: Outcome = function(*common, pickle.loads(message[1:]))  # noqa: S301
         except BaseException as error:
+            error.add_note(traceback.format_exc())
             outcome = Raised(error)
         connection.send_bytes(_pickled(outcome))
 
 
 def _pickled(outcome: Outcome) -> bytes:
     try:
-        return pickle.dumps(outcome)
+        pickled = pickle.dumps(outcome)
+        if isinstance(outcome, Raised):
+            pickle.loads(pickled)  # noqa: S301 (what was pickled just now: not every error can be unpickled)
     except Exception as error:
         what = outcome.error if isinstance(outcome, Raised) else type(outcome)
         return pickle.dumps(Raised(TypeError(f"{what!r} cannot be sent back: {error}")))
-
-
-def _die_with_parent() -> None:
-    """A killed command must not leave processes that go on for hours."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
+    return pickled

@@ -34,6 +34,7 @@ class RayExecutor(Executor):
 
     def __init__(self, address: str | None, threads: int, *, wants_gpu: bool = False, workers: int = 1) -> None:
         self.threads = threads
+        self._has_told = False
         self._open = ExitStack()
         self._ray = self._open.enter_context(connected(address, threads * workers))
         self._gpus = int(wants_gpu and "GPU" in self._ray.cluster_resources())
@@ -71,11 +72,16 @@ class RayExecutor(Executor):
         return _Prepared(remote, [self._ray.put(pickle.dumps((function, common)))])
 
     def _begun(self, prepared: _Prepared, item: Any) -> Hashable:
-        handle: Hashable = prepared.remote.remote(prepared.kept, item, self.threads, version("ecgquorum"))
+        handle: Hashable = prepared.remote.remote(prepared.kept, item, self.threads, _versions())
         return handle
 
     def _finished(self, handles: Iterable[Hashable]) -> list[tuple[Hashable, Outcome]]:
         ready, _ = self._ray.wait(list(handles), num_returns=1, timeout=_LOOK_S)
+        if not ready and not self._has_told and not self._fitting() and self.told:
+            self._has_told = True
+            self.told(
+                f"waiting: no machine of the cluster has {self.threads} cores{' and a GPU' * self._gpus} just now"
+            )
         return [(handle, self._outcome(handle)) for handle in ready]
 
     def _outcome(self, handle: Hashable) -> Outcome:
@@ -86,9 +92,14 @@ class RayExecutor(Executor):
             cause = getattr(error, "cause", None)
             if isinstance(cause, ImportError):
                 cause = ClusterError(f"on a machine of the cluster: {cause}; install the same everywhere")
-            return Raised(cause if isinstance(cause, Exception) else error)
+            if not isinstance(cause, Exception):
+                return Raised(error)
+            cause.add_note(str(error))
+            return Raised(cause)
+        except (raised.NodeDiedError, raised.ObjectLostError) as error:
+            return Lost(_first_line(error), with_machine=True)
         except raised.RayError as error:
-            return Lost(str(error).strip().splitlines()[0])
+            return Lost(_first_line(error))
 
     def _given_up(self, handles: Iterable[Hashable]) -> None:
         if self._ray.is_initialized():  # else Ray would start again, to cancel
@@ -100,15 +111,22 @@ _known: dict[str, Any] = {}
 """What this process has unpacked last, by Ray's name for it."""
 
 
-def _done(kept: list[Any], item: Any, threads: int, wanted_version: str) -> Any:
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _versions() -> str:
+    """What results depend on."""
+    return f"ecgquorum {version('ecgquorum')} with PyTorch {version('torch')}"
+
+
+def _done(kept: list[Any], item: Any, threads: int, wanted: str) -> Any:
     """One task, on whatever machine this is."""
     import ray
     import torch
 
-    if (found := version("ecgquorum")) != wanted_version:
-        raise ClusterError(
-            f"{socket.gethostname()}: expected ecgquorum {wanted_version}, found {found}; install the same everywhere"
-        )
+    if (found := _versions()) != wanted:
+        raise ClusterError(f"{socket.gethostname()}: expected {wanted}, found {found}; install the same everywhere")
     torch.set_num_threads(threads)
     name = kept[0].hex()
     if name not in _known:

@@ -9,7 +9,7 @@ memory-mapped, so a cohort may be larger than memory.
 import csv
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -61,9 +61,9 @@ class Cohort:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __reduce__(self) -> tuple[type["Cohort"], tuple[Path]]:
+    def __reduce__(self) -> tuple[Callable[[Path, str], "Cohort"], tuple[Path, str]]:
         """Sent to another process as its path, not as its samples."""
-        return Cohort, (self.path.resolve(),)
+        return _same_cohort, (self.path.resolve(), self.data_hash)
 
     @property
     def data_hash(self) -> str:
@@ -125,6 +125,14 @@ class Cohort:
         if found != expected or not expected:
             raise CohortError(f"{path}: expected {expected} bytes, found {found}; build the cohort again")
         return np.memmap(path, dtype=np.float32, mode="r")
+
+
+def _same_cohort(path: Path, expected: str) -> Cohort:
+    """The cohort that another process has sent; this machine might have another one at the same place."""
+    cohort = Cohort(path)
+    if cohort.data_hash != expected:
+        raise CohortError(f"{path}: expected the cohort that the work is about, found another one there")
+    return cohort
 
 
 def data_hash(rows: Sequence[Row], classes: tuple[str, ...], leads: tuple[str, ...], rate_hz: float) -> str:

@@ -44,10 +44,12 @@ class Crafting:
     def key(self, cohort: Cohort, indices: NDArray[np.int64]) -> str:
         """A hash of everything that the crafted recordings depend on."""
         attack = build_attack(self.recipe, self.epsilon, self.ensemble.spec)
+        options = dataclasses.asdict(attack)
+        options.pop("start", None)  # which no recipe gives
         known = {
             "format": _FORMAT,
             "attack": type(attack).__name__,
-            "options": dataclasses.asdict(attack),
+            "options": options,
             "target": self._target_hashes(),
             "spec": dataclasses.asdict(self.ensemble.spec),
             "records": [cohort.rows[i].sha256 for i in indices],

@@ -161,9 +161,7 @@ class CompactMember(Member):
         if torch.compiler.is_exporting():  # a graph cannot look at what is in a batch
             return self.decimation(heard)[:, :, None], coarser(live, self.decimation.factor)[:, :, None]
         first, last = self._reached(live if span is None else span)
-        if (
-            self.training and ranks.shared()
-        ):  # batch norm counts what is left of the window: that must be the same for all
+        if self.training and ranks.shared():  # batch norm counts what is left, which must be the same for all
             first, last = ranks.widest(first, last)
         if last - first < x.shape[2]:
             live, heard = live[..., first:last], heard[..., first:last]

@@ -7,6 +7,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from ecgquorum.errors import EcgQuorumError, RecordingError
+from ecgquorum.orphans import die_with_parent
 from ecgquorum.recordings.filetree import FileTree
 from ecgquorum.recordings.fitting import InputSpec, Signal, selected_leads
 from ecgquorum.recordings.hints import NO_HINTS, Hints
@@ -203,16 +205,14 @@ def _finished(busy: list[_Reader]) -> Iterator[tuple[_Reader, Outcome]]:
 def _serve(connection: Connection, wanted: Wanted, memory_bytes: int) -> None:
     """Read what is asked for until nobody asks."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the parent, which ends its readers
+    die_with_parent()
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if _has_proc() else 0
     if used:
         resource.setrlimit(resource.RLIMIT_AS, (used + memory_bytes, used + memory_bytes))
-    connection.send(_READY)
-    while True:
-        try:
-            place = connection.recv()
-        except (EOFError, OSError):
-            return
-        connection.send(_outcome(place, wanted))
+    with suppress(EOFError, OSError):  # the parent is gone
+        connection.send(_READY)
+        while True:
+            connection.send(_outcome(connection.recv(), wanted))
 
 
 def _has_proc() -> bool:

@@ -61,9 +61,13 @@ def places_in(paths: Iterable[str | Path], without: Path | None = None) -> Itera
 
 
 def is_there(place: Place) -> bool:
-    """Whether this machine sees the recording's file, or the archive that it is in."""
+    """Whether this machine sees all of the recording's files that were seen before, or the archive that it is in."""
     folder = Path(place.tree)
-    return (folder / place.name).exists() if folder.is_dir() else folder.exists()
+    if not folder.is_dir():
+        return folder.exists()
+    now = [when for when, _ in _changed(folder, place.name)]
+    before = [when for when, _, _ in (stamp.partition(":") for stamp in place.stamp.split())]
+    return (folder / place.name).exists() and all(when for was, when in zip(before, now, strict=False) if was != "0")
 
 
 def is_settled(place: Place) -> bool:

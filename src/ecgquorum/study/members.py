@@ -11,6 +11,7 @@ from ecgquorum.recipe import Recipe, Study
 from ecgquorum.study.progress import StudyProgress
 from ecgquorum.training import planned_units, train_ensemble, train_planned
 from ecgquorum.training.progress import unit_name
+from ecgquorum.training.trainings import wait_for_planned
 from ecgquorum.training.watching import EpochWatch
 
 Item = tuple[Recipe, str | None]
@@ -70,6 +71,7 @@ def _trained(cohort: Cohort, out: Path, device: str, item: Item) -> str:
     """One task; gives what to say of it."""
     recipe, identity = item
     if identity is None:
+        wait_for_planned(recipe, cohort, out / "members")
         accuracy = train_strategy(recipe, cohort, out, device=device).card["tune_accuracy"]
     else:
         accuracy = train_planned(recipe, cohort, out / "members", identity, device=device)["tune_accuracy"]

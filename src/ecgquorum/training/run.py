@@ -31,7 +31,7 @@ from ecgquorum.training.checkpoint import copied_weights
 from ecgquorum.training.decorrelation import fewest_records
 from ecgquorum.training.loop import Observer, Silent
 from ecgquorum.training.store import MemberStore, extracted_features
-from ecgquorum.training.trainings import Trainings, chosen_device, fresh_member
+from ecgquorum.training.trainings import Trainings, chosen_device, fresh_member, wait_until
 
 ROUNDING = 1e-3
 """How far a probability may move for the sake of a smaller bundle."""
@@ -58,7 +58,7 @@ def train_ensemble(
     """
     out = Path(out)
     with ranks.joined():
-        _check_out(out, recipe, cohort, resume)
+        check_out(out, recipe, cohort, resume)
         where = chosen_device(device)
         finished = resume and (out / CARD).is_file()
         ranks.check_alike("recipe, cohort and run", f"{recipe.toml()} {cohort.data_hash} {resume} {finished}")
@@ -83,11 +83,11 @@ def _begin(out: Path, recipe: Recipe, cohort: Cohort, store: Path | None) -> Non
             write_atomically(out / "store.txt", f"{store}\n")
         write_atomically(out / "cohort.txt", cohort.data_hash + "\n")
     ranks.wait()
-    if not (out / "cohort.txt").is_file():
-        raise TrainingError(
-            f"{out}: expected the folder that the first rank writes, found none on rank {ranks.rank()}; choose an "
-            "--out on a file system that all machines share"
-        )
+    wait_until(
+        (out / "cohort.txt").is_file,
+        f"{out}: expected the folder that the first rank writes, found none on rank {ranks.rank()}; choose an --out on "
+        "a file system that all machines share",
+    )
 
 
 def _finish(ensemble: Ensemble, recipe: Recipe, cohort: Cohort, out: Path, device: torch.device) -> None:
@@ -122,7 +122,8 @@ def store_of(out: Path) -> Path:
     return Path(named.read_text().strip()) if named.is_file() else out / "members"
 
 
-def _check_out(out: Path, recipe: Recipe, cohort: Cohort, resume: bool) -> None:
+def check_out(out: Path, recipe: Recipe, cohort: Cohort, resume: bool) -> None:
+    """Refuse a folder that a run cannot be begun in, or not gone on with."""
     if not out.exists() or (out.is_dir() and all(entry.suffix == ".partial" for entry in out.iterdir())):
         if resume:
             raise TrainingError(f"{out}: expected a run to go on with, found none; leave out --resume to begin one")

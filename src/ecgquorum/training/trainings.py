@@ -3,7 +3,8 @@
 import csv
 import io
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -31,6 +32,18 @@ _PHASES: dict[PhaseName, type[BasePhase] | type[AdversarialPhase] | type[DvergeP
 _PATIENCE_S = 60.0
 
 
+def wait_until(is_there: Callable[[], bool], missing: str) -> None:
+    """Wait until this machine sees what another one has written; a shared file system may take its time.
+
+    missing: what to say when it never does
+    """
+    given_up = time.monotonic() + _PATIENCE_S
+    while not is_there():
+        if time.monotonic() > given_up:
+            raise TrainingError(missing)
+        time.sleep(1)
+
+
 def train_planned(recipe: Recipe, cohort: Cohort, store: str | Path, identity: str, *, device: str = "auto") -> Row:
     """Train one of the trainings that the recipe's strategy takes, from what is in the store, into the store.
 
@@ -40,6 +53,11 @@ def train_planned(recipe: Recipe, cohort: Cohort, store: str | Path, identity: s
     run.wait_for_needs(identity)
     run.trained(identity)
     return run.history[-1]
+
+
+def wait_for_planned(recipe: Recipe, cohort: Cohort, store: str | Path) -> None:
+    """Wait until this machine sees all trainings of the recipe's strategy, which others have finished."""
+    Trainings(recipe, cohort, MemberStore(store), torch.device("cpu"), Silent()).wait_for_all()
 
 
 def fresh_member(recipe: Recipe, cohort: Cohort, index: int) -> Member:
@@ -78,16 +96,23 @@ class Trainings:
         return [latest[index] for index in range(self.recipe.members)]
 
     def wait_for_needs(self, identity: str) -> None:
-        """Wait until this machine sees what a unit needs; a file system that machines share may take its time."""
+        """Wait until this machine sees what a unit needs."""
         if identity not in self._units:
             raise TrainingError(f"{self.cohort.path}: expected the cohort that this was planned with, found another")
-        unit, given_up = self._units[identity], time.monotonic() + _PATIENCE_S
-        for needed in sorted(unit.needs):
-            while self._finished(self._units[needed]) is None:
-                if time.monotonic() > given_up:
-                    path = self.store.checkpoint_path(needed)
-                    raise TrainingError(f"{path}: expected a finished training, found none; is the folder shared?")
-                time.sleep(1)
+        self._wait_for(self._units[identity].needs)
+
+    def wait_for_all(self) -> None:
+        """Wait until this machine sees every training."""
+        self._wait_for(self._units)
+
+    def _wait_for(self, identities: Iterable[str]) -> None:
+        for identity in sorted(identities):
+            path, unit = self.store.checkpoint_path(identity), self._units[identity]
+            missing = f"{path}: expected a finished training, found none; is the folder shared?"
+            wait_until(partial(self._is_finished, unit), missing)
+
+    def _is_finished(self, unit: Unit) -> bool:
+        return self._finished(unit) is not None
 
     def _finished(self, unit: Unit) -> Checkpoint | None:
         """The unit's checkpoint, if it is there and at its end."""

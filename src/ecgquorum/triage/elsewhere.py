@@ -48,9 +48,8 @@ def _gone(ensemble: Ensemble, policy: Policy | None, unseen: Sequence[Place], ho
                 f"{host}: expected to see {place}, found no such file; every machine of the cluster needs the same "
                 "files at the same place"
             )
-    return answered(
-        ensemble, policy, [Unread(place, f"{place}: expected a recording, found no such file") for place in unseen]
-    )
+    outcomes = [Unread(place, f"{place}: expected a recording, found no such file") for place in unseen]
+    return answered(ensemble, policy, outcomes) if outcomes else []
 
 
 def _answered(

@@ -54,6 +54,7 @@ def write_page(
         shown=shown,
         measures=((NATURAL, "natural"), (ATTACKED, "attacked")),
         further=(
+            ("accuracy_under_attack_on_all", "all members attacked"),
             ("ua_auc", "UA, natural"),
             ("ua_auc_under_attack", "UA, attacked"),
             ("r_iu_auc", "R_iu, natural"),

@@ -29,11 +29,10 @@ from ecgquorum.recipe import Recipe, Study
 from ecgquorum.training import check_trainable
 from ecgquorum.training.loop import Observer
 from ecgquorum.training.trainings import chosen_device
-from ecgquorum.tuning.ledger import Ledger
 from ecgquorum.tuning.page import write_page
 from ecgquorum.tuning.results import Trial, chosen_trial, pareto_front, trials_csv
 from ecgquorum.tuning.space import Space, search_space
-from ecgquorum.tuning.trial import Bench, Failure, Planned, Scores, protocol, run_trial
+from ecgquorum.tuning.trial import Failure, Planned, Scores, TrialBench, protocol, run_trial
 
 RECORDS = 200
 TRIALS = 20
@@ -92,6 +91,8 @@ def tune(
     records:  attack at most so many recordings
     executor: makes several trials at a time; None: one after another in this process
     """
+    from ecgquorum.tuning.ledger import Ledger  # here, so that who makes trials elsewhere needs no Optuna
+
     if n_trials < 1 or records < 1:
         raise TuningError(f"expected at least one trial and one recording, found {n_trials} and {records}")
     out = Path(out)
@@ -110,7 +111,7 @@ def tune(
     with _alone(out, begun_with):
         place = out.resolve()  # for processes that are elsewhere
         folders = (place / "members", place / "attacks", place / "trials")
-        bench = Bench(cohort.path.resolve(), *folders, protocol(study, records), device)
+        bench = TrialBench(cohort, *folders, protocol(study, records), device)
         ledger = Ledger(out / "search.sqlite", space, seed)
         try:
             planned = (Planned(n, space.recipe_of(values)) for n, values in ledger.ask(n_trials))
@@ -135,7 +136,7 @@ def tune(
 
 
 def _made_here(
-    bench: Bench, planned: Iterator[Planned], n_trials: int, progress: Progress | None
+    bench: TrialBench, planned: Iterator[Planned], n_trials: int, progress: Progress | None
 ) -> Generator[tuple[int, Scores | Failure], None, None]:
     for one in planned:
         stage = f"trial {one.number + 1}/{n_trials}"
@@ -147,10 +148,10 @@ def _made_here(
 
 
 def _made_elsewhere(
-    executor: Executor, bench: Bench, planned: Iterator[Planned]
+    executor: Executor, bench: TrialBench, planned: Iterator[Planned]
 ) -> Generator[tuple[int, Scores | Failure], None, None]:
     tasks = (Task(f"trial {one.number:03d}", one) for one in planned)
-    for task, outcome in executor.run(run_trial, tasks, (bench,)):
+    for task, outcome in executor.run(run_trial, tasks, (bench,), given_up=Failure):
         yield task.item.number, outcome
 
 

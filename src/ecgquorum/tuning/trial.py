@@ -14,10 +14,15 @@ from ecgquorum.recipe.study import EPSILONS
 from ecgquorum.training import check_trainable, train_ensemble
 from ecgquorum.training.loop import Observer
 
+_NO_MEMORY = "can't allocate memory"  # what PyTorch says on the CPU, as a RuntimeError
+
 NATURAL, ATTACKED = "accuracy", "accuracy_under_attack"
 """What a search raises."""
 
-MEASURES = (NATURAL, ATTACKED, "ua_auc", "ua_auc_under_attack", "r_iu_auc", "r_iu_auc_under_attack")
+_CONDITIONS = ("", "_under_attack", "_under_attack_on_all")
+"""How names of measures end: natural, under the attack on member 0, under the attack on the whole ensemble."""
+
+MEASURES = tuple(measure + under for measure in ("accuracy", "ua_auc", "r_iu_auc") for under in _CONDITIONS)
 
 
 @dataclass(frozen=True)
@@ -29,16 +34,15 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Bench:
+class TrialBench:
     """Where trials are made, and how they are judged.
 
-    cohort:  the folder of the recordings
     members: the store of trainings that trials share
     attacks: the store of crafted recordings, which those share whose first member is the same
     trials:  the folder of their bundles
     """
 
-    cohort: Path
+    cohort: Cohort
     members: Path
     attacks: Path
     trials: Path
@@ -61,12 +65,18 @@ class Failure:
 
 
 def protocol(study: Study, records: int) -> EvaluationRecipe:
-    """The tune part as it is, and `records` of it under the paper's PGD on member 0 at the study's second strength."""
+    """The tune part as it is, and `records` of it under PGD at the study's second strength.
+
+    On member 0, as in the paper, and on the whole ensemble, which tells whether the first one was merely dodged.
+    """
     strengths = sorted(study.evaluation.epsilons or EPSILONS[study.input.scaling])
     return EvaluationRecipe(
         part="tune",
         epsilons=(strengths[min(1, len(strengths) - 1)],),
-        attacks=(AttackRecipe(kind="pgd", records=records),),
+        attacks=(
+            AttackRecipe(kind="pgd", records=records),
+            AttackRecipe(kind="pgd", target="ensemble", records=records),
+        ),
         normalise=study.evaluation.normalise,
         masking_records=0,
         seed=study.evaluation.seed,
@@ -74,10 +84,10 @@ def protocol(study: Study, records: int) -> EvaluationRecipe:
 
 
 def run_trial(
-    bench: Bench, planned: Planned, *, observer: Observer | None = None, told: Told | None = None
+    bench: TrialBench, planned: Planned, *, observer: Observer | None = None, told: Told | None = None
 ) -> Scores | Failure:
     """Train what is missing and measure it; a recipe that cannot be trained is an outcome, not an error."""
-    cohort, run = Cohort(bench.cohort), bench.trials / f"{planned.number:03d}"
+    cohort, run = bench.cohort, bench.trials / f"{planned.number:03d}"
     try:
         check_trainable(planned.recipe, cohort)
     except TrainingError as error:
@@ -97,7 +107,9 @@ def run_trial(
         return Failure(str(error))
     except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # left out of its list of names
         return Failure(f"expected a fit of features, found none (training diverged): {_one_line(error)}")
-    except torch.OutOfMemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, (MemoryError, torch.OutOfMemoryError)) and _NO_MEMORY not in str(error):
+            raise
         return Failure(f"expected room for the network, found too little memory: {_one_line(error)}")
     card.save(run / "scorecard.json")
     return Scores(_measures(card))
@@ -106,8 +118,8 @@ def run_trial(
 def _measures(card: Scorecard) -> dict[str, Estimate]:
     found = {}
     for name in MEASURES:
-        measure, attacked, _ = name.partition("_under_attack")
-        condition = card.conditions[1 if attacked else 0]
+        measure = name.partition("_under_attack")[0]
+        condition = card.conditions[_CONDITIONS.index(name.removeprefix(measure))]
         estimate = card.estimate(
             attack=condition.attack, target=condition.target, epsilon=condition.epsilon, measure=measure
         )
