@@ -359,6 +359,7 @@ def test_what_is_no_cohort_is_refused_with_a_way_out(tmp_path):
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_the_real_physionet_archive(real_data, tmp_path):
     folder = real_data / "physionet2017"
     cohort, report = built(folder / "training2017.zip", tmp_path / "out", test_ids=folder / "paper_validation_ids.txt")
