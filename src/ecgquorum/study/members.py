@@ -7,11 +7,12 @@ from pathlib import Path
 from ecgquorum.cluster import Executor, Task
 from ecgquorum.cohorts import Cohort
 from ecgquorum.ensemble import Ensemble, load_ensemble
+from ecgquorum.ensemble.bundle import CARD
 from ecgquorum.recipe import Recipe, Study
 from ecgquorum.study.progress import StudyProgress
 from ecgquorum.training import planned_units, train_ensemble, train_planned
 from ecgquorum.training.progress import unit_name
-from ecgquorum.training.trainings import wait_for_planned
+from ecgquorum.training.trainings import wait_for_planned, wait_until
 from ecgquorum.training.watching import EpochWatch
 
 Item = tuple[Recipe, str | None]
@@ -34,7 +35,10 @@ def trained_elsewhere(
             watch.look()
             if progress:
                 progress.finished(f"{task.name}: {told}", done, len(tasks))
-    return [load_ensemble(run_of(out, strategy)) for strategy in study.strategies]
+    runs = [run_of(out, strategy) for strategy in study.strategies]
+    for run in runs:
+        wait_until((run / CARD).is_file, f"{run}: expected the ensemble, found none; is the folder shared?")
+    return [load_ensemble(run) for run in runs]
 
 
 def training_tasks(study: Study, cohort: Cohort) -> Iterator[Task]:
