@@ -82,3 +82,12 @@ def test_a_machine_that_sees_some_of_a_recordings_files_does_not_see_it(folder):
     assert is_there(without), "what was never there is not missed"
     (folder / "a.hea").unlink()
     assert not is_there(without)
+
+
+def test_one_in_an_archive_can_be_named(folder, zipped):
+    archive = zipped(folder)
+    for name in ("a", "a.hea", "in/a.hea", "b.npz"):
+        (found,) = places_in([archive / name])
+        assert Path(found.tree) == archive and Path(found.name).stem == Path(name).stem
+    (found,) = places_in([archive / "nobody"])
+    assert isinstance(found, Unread) and "expected one recording called nobody, found none of that name" in found.reason

@@ -74,7 +74,10 @@ def predict(
 
 @app.command()
 def triage(
-    paths: Annotated[list[str], typer.Argument(help="Recordings, folders or zip archives of them, in any format.")],
+    paths: Annotated[
+        list[str],
+        typer.Argument(help="Recordings, folders or zip archives of them; ARCHIVE.zip/NAME is one in an archive."),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the worklist; the same command goes on where it stopped.")],
     model: Annotated[
         str,

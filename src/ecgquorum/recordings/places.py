@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
-from ecgquorum.recordings.reading import files_of, recording_names
+from ecgquorum.recordings.reading import enclosing_archive, files_of, named_inside, recording_names
 
 _SETTLED_S, _GIVEN_UP_S = 2.0, 60.0
 
@@ -82,7 +82,10 @@ def is_settled(place: Place) -> bool:
 
 def _named_by(path: Path) -> Iterator[tuple[str, str]]:
     """(folder or archive, name in it)."""
-    if path.is_dir() or path.suffix.lower() == ".zip":
+    archive = enclosing_archive(path)
+    if archive is not None and archive != path:
+        yield str(archive), named_inside(open_tree(archive), path.relative_to(archive).as_posix())
+    elif path.is_dir() or path.suffix.lower() == ".zip":
         yield from ((str(path), name) for name in recording_names(open_tree(path)))
     elif path.is_file() or Folder(path.parent).size(f"{path.name}.hea") is not None:
         yield str(path.parent), _header_of(path.parent, path.name if path.is_file() else f"{path.name}.hea")

@@ -50,13 +50,13 @@ def read(path: str | Path, hints: Hints = NO_HINTS, *, as_stated: bool = False) 
     as_stated: believe the file's unit, even one that cannot be true; else `Recording.correction` says what was done
     """
     path = Path(path)
-    archive = _enclosing_archive(path)
+    archive = enclosing_archive(path)
     if archive is not None:
         tree: FileTree = ZipArchive(archive)
         inner = path.relative_to(archive).as_posix()
         if inner == ".":
             raise RecordingError(f"{path}: expected one recording, found an archive; add /NAME of a record in it")
-        return read_from(tree, _inside(tree, inner), hints, as_stated=as_stated)
+        return read_from(tree, named_inside(tree, inner), hints, as_stated=as_stated)
     if path.is_dir():
         raise RecordingError(f"{path}: expected one recording, found a folder; use ecgquorum.read_all for folders")
     return read_from(Folder(path.parent), path.name, hints, as_stated=as_stated)
@@ -68,7 +68,7 @@ def read_all(paths: Iterable[str | Path], hints: Hints = NO_HINTS) -> Iterator[R
     A recording that cannot be read comes back as `Unreadable` in its place, and reading goes on.
     """
     for path in map(Path, paths):
-        archive = _enclosing_archive(path)
+        archive = enclosing_archive(path)
         try:
             if path.is_dir() or archive == path:
                 tree = open_tree(path)
@@ -167,7 +167,7 @@ def _looks_like_dicom(tree: FileTree, name: str) -> bool:
         return False
 
 
-def _enclosing_archive(path: Path) -> Path | None:
+def enclosing_archive(path: Path) -> Path | None:
     """The zip archive that `path` is, or goes through."""
     for candidate in (path, *path.parents):
         if candidate.suffix.lower() == ".zip" and candidate.is_file():
@@ -175,7 +175,7 @@ def _enclosing_archive(path: Path) -> Path | None:
     return None
 
 
-def _inside(tree: FileTree, name: str) -> str:
+def named_inside(tree: FileTree, name: str) -> str:
     """The full name of what the user calls `name` inside an archive."""
     names = recording_names(tree)
     wanted = name.rsplit(".", 1)[0] if name.endswith((".hea", *_SIGNAL_SUFFIXES)) else name
