@@ -129,6 +129,16 @@ def test_processes_are_kept_from_run_to_run():
     assert first == second
 
 
+def test_what_cannot_be_unpacked_there_is_the_tasks_error_and_no_lost_process():
+    with LocalExecutor(1, 1) as executor:
+        for item, common in ((work.Elsewhere(), 0), (0, work.Elsewhere())):
+            with pytest.raises(FileNotFoundError, match="/nowhere/at/all"):
+                list(executor.run(work.doubled, tasks([item]), (common,)))
+        with pytest.raises(Exception, match="pickle"):
+            list(executor.run(work.doubled, [Task("a", lambda: None)], (0,)))
+        assert [said for _, said in executor.run(work.doubled, tasks([1]), (0,))] == [2]
+
+
 UNGUARDED = """
 import operator
 from ecgquorum.cluster import LocalExecutor, Task

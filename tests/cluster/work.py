@@ -56,6 +56,13 @@ def process(item):
     return os.getpid()
 
 
+class Elsewhere:
+    """Can be sent, but not received: what it stands for is not there."""
+
+    def __reduce__(self):
+        return open, ("/nowhere/at/all",)
+
+
 @dataclass(frozen=True)
 class Doomed(Threshold):
     """On the doomed machine it leaves a mark and never ends; on the others it ends once there is that mark."""

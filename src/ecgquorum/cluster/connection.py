@@ -67,7 +67,7 @@ def _connected(ray: Any, address: str | None, cpus: int | None) -> Iterator[Any]
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         ray.shutdown()
         raise ClusterError(
-            f"{address or 'Ray'}: expected a Ray cluster, found: {_first_line(error)}; start one with: {_START}, and "
+            f"{address or 'Ray'}: expected a Ray cluster, found: {first_line(error)}; start one with: {_START}, and "
             "have its token at hand"
         ) from error
     try:
@@ -195,5 +195,6 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error says, in short."""
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,17 +1,17 @@
 """Tasks in processes of this machine.
 
-They are pickled through a pipe that only this process and the one that it has started can reach, as `multiprocessing`
-does by itself; here by hand, so that what is common to many tasks is pickled once, and so that an error in unpacking it
-is told as the task's and not taken for a broken pipe. Nothing from a file or a network comes this way.
+They go through a pipe of `multiprocessing` that only this process and the one that it has started can reach; what is
+common to many tasks is pickled once and sent to each process once.
 """
 
+import copy
 import multiprocessing
 import pickle
 import signal
 import threading
 import traceback
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -19,8 +19,9 @@ from typing import Any
 from ecgquorum.cluster.executor import Executor, Lost, Outcome, Raised
 from ecgquorum.orphans import die_with_parent
 
-_READY = b"ready"
-"""What a process says first: that it has begun, and listens."""
+
+class _Ready:
+    """What a process says first: that it has begun, and listens."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,21 +43,22 @@ class _Worker:
         theirs.close()
         self._is_ready = False
         self._knows: _Prepared | None = None
-        self._task: tuple[_Prepared, Any] | None = None
+        self._task: tuple[_Prepared, bytes] | None = None
 
-    def begin(self, prepared: _Prepared, item: Any) -> bool:
+    def begin(self, prepared: _Prepared, pickled_item: bytes) -> bool:
         """Have it do a task, as soon as it has begun to listen; False if it is dead."""
-        self._task = (prepared, item)
+        self._task = (prepared, pickled_item)
         return not self._is_ready or self._given()
 
     def _given(self) -> bool:
         if self._task is not None:
-            prepared, item = self._task
+            prepared, pickled_item = self._task
             try:
+                self.connection.send(self._knows is not prepared)
                 if self._knows is not prepared:
-                    self.connection.send_bytes(b"p" + prepared.pickled)
+                    self.connection.send_bytes(prepared.pickled)
                     self._knows = prepared
-                self.connection.send_bytes(b"i" + pickle.dumps(item))
+                self.connection.send_bytes(pickled_item)
             except OSError:
                 return False
         return True
@@ -64,9 +66,9 @@ class _Worker:
     def outcomes(self) -> list[Outcome]:
         """What became of its task; nothing if it has only begun."""
         try:
-            message = self.connection.recv_bytes()
-            if message != _READY:
-                return [pickle.loads(message)]  # noqa: S301 (from our own process)
+            said = self.connection.recv()
+            if not isinstance(said, _Ready):
+                return [said]
             self._is_ready = True
             if self._given():
                 return []
@@ -119,14 +121,15 @@ class LocalExecutor(Executor):
         return _Prepared(pickle.dumps((function, common)))
 
     def _begun(self, prepared: _Prepared, item: Any) -> _Worker:
+        pickled = pickle.dumps(item)
         while self._idle:
             worker = self._idle.pop()
-            if worker.begin(prepared, item):
+            if worker.begin(prepared, pickled):
                 self._busy.append(worker)
                 return worker
             worker.stop()  # it died while it had nothing to do
         worker = _Worker(self.threads)
-        worker.begin(prepared, item)  # one that dies at its start is found to be lost
+        worker.begin(prepared, pickled)  # one that dies at its start is found to be lost
         self._busy.append(worker)
         return worker
 
@@ -157,31 +160,41 @@ def _serve(connection: Connection, threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
-    connection.send_bytes(_READY)
-    prepared, work = b"", None
-    while True:
-        try:
-            message = connection.recv_bytes()
-        except (EOFError, OSError):
-            return
-        if message[:1] == b"p":
-            prepared, work = message[1:], None
-            continue
-        try:
-            function, common = work = work or pickle.loads(prepared)  # noqa: S301 (from our own process)
-            outcome: Outcome = function(*common, pickle.loads(message[1:]))  # noqa: S301
-        except BaseException as error:
-            error.add_note(traceback.format_exc())
-            outcome = Raised(error)
-        connection.send_bytes(_pickled(outcome))
+    with suppress(EOFError, OSError):
+        connection.send(_Ready())
+        work: Any = None
+        while True:
+            if connection.recv():
+                work = _received(connection)
+            item = _received(connection)
+            connection.send_bytes(_pickled(_outcome(work, item)))
+
+
+def _received(connection: Connection) -> Any:
+    """What was sent; `Raised` where it cannot be unpacked here, which is the task's error and not the pipe's."""
+    try:
+        return connection.recv()
+    except Exception as error:
+        return Raised(error)
+
+
+def _outcome(work: Any, item: Any) -> Outcome:
+    for sent in (work, item):
+        if isinstance(sent, Raised):
+            return sent
+    function, common = work
+    try:
+        return function(*common, item)
+    except BaseException as error:
+        error.add_note(traceback.format_exc())
+        return Raised(error)
 
 
 def _pickled(outcome: Outcome) -> bytes:
     try:
-        pickled = pickle.dumps(outcome)
         if isinstance(outcome, Raised):
-            pickle.loads(pickled)  # noqa: S301 (what was pickled just now: not every error can be unpickled)
+            copy.copy(outcome.error)  # made anew from its arguments, as there: not every error can be
+        return pickle.dumps(outcome)
     except Exception as error:
         what = outcome.error if isinstance(outcome, Raised) else type(outcome)
         return pickle.dumps(Raised(TypeError(f"{what!r} cannot be sent back: {error}")))
-    return pickled

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from ecgquorum.cluster.connection import connected
+from ecgquorum.cluster.connection import connected, first_line
 from ecgquorum.cluster.executor import Executor, Lost, Outcome, Raised
 from ecgquorum.errors import ClusterError, EcgQuorumError
 
@@ -97,9 +97,9 @@ class RayExecutor(Executor):
             cause.add_note(str(error))
             return Raised(cause)
         except (raised.NodeDiedError, raised.ObjectLostError) as error:
-            return Lost(_first_line(error), with_machine=True)
+            return Lost(first_line(error), with_machine=True)
         except raised.RayError as error:
-            return Lost(_first_line(error))
+            return Lost(first_line(error))
 
     def _given_up(self, handles: Iterable[Hashable]) -> None:
         if self._ray.is_initialized():  # else Ray would start again, to cancel
@@ -109,10 +109,6 @@ class RayExecutor(Executor):
 
 _known: dict[str, Any] = {}
 """What this process has unpacked last, by Ray's name for it."""
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _versions() -> str:
