@@ -15,14 +15,15 @@ import torch
 import wfdb
 from torch.nn import functional as F
 
-from ecgquorum.attacks import SAP, ascended, gradient_of
+from ecgquorum.attacks import SAP, input_gradient, pgd_steps
 from ecgquorum.attacks.attack import cross_entropy
 from ecgquorum.attacks.sap import PHYSIONET_KERNELS, smooth
 from ecgquorum.cohorts import Batch
-from ecgquorum.ensemble import Ensemble, classify_files
+from ecgquorum.ensemble import Ensemble, predict_files
 from ecgquorum.members import CompactMember, DilatedMember, frozen, rings
-from ecgquorum.members.bands import BandMask
-from ecgquorum.recordings import InputSpec, simulate
+from ecgquorum.members.band_filter import BandFilter
+from ecgquorum.preprocessing import InputSpec
+from ecgquorum.simulation import simulate
 from ecgquorum.training.decorrelation import decorrelation_loss
 
 from . import published
@@ -86,12 +87,12 @@ def _against_the_published(rounds: int, peak: float) -> None:
 
     def our_pgd() -> None:
         with frozen(ours):
-            ascended(loss, batch, bound, n_steps=1)
+            pgd_steps(loss, batch, bound, n_steps=1)
 
     def our_sap() -> None:
         with frozen(ours):
             theta = torch.zeros_like(natural)
-            gradient_of(lambda t: loss(natural + smooth(t, kernel)), theta)
+            input_gradient(lambda t: loss(natural + smooth(t, kernel)), theta)
 
     their_step, our_step = _training_step(theirs, natural, label), _training_step(ours, natural, label)
     rows: list[tuple[str, Callable[[], object], Callable[[], object], float]] = [
@@ -129,7 +130,7 @@ def _small_things(rounds: int) -> None:
     """What is small beside the network: smoothing, bands, decorrelation."""
     theta = torch.randn(4, 1, N_SAMPLES, requires_grad=True)
     kernels, kernel = published.sap_kernels(*PHYSIONET_KERNELS), SAP(EPSILON).kernel().float()
-    mask, bins = BandMask(rings(RATE_HZ, 0), RATE_HZ), torch.fft.fftfreq(N_SAMPLES, 1 / RATE_HZ).abs()
+    mask, bins = BandFilter(rings(RATE_HZ, 0), RATE_HZ), torch.fft.fftfreq(N_SAMPLES, 1 / RATE_HZ).abs()
     full = (bins % 30 < 15).to(torch.float32)
     features, stored = torch.randn(64, 64, requires_grad=True), torch.randn(64, 64)
     projection = torch.randn(64, 32) / 8
@@ -219,7 +220,7 @@ def _compact() -> None:
                 fmt=["16"],
                 write_dir=folder,
             )
-        rate = 200 / _seconds(lambda: list(classify_files(ensemble, [Path(folder)])), 3)
+        rate = 200 / _seconds(lambda: list(predict_files(ensemble, [Path(folder)])), 3)
     print(f"  {'WFDB files of 250 Hz, read, resampled and classified (1/s)':54s} {rate:7.0f}  100  {_met(rate >= 100)}")
 
 

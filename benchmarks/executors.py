@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchmarks.triage import fill
 from ecgquorum import load_ensemble
-from ecgquorum.cluster import Executor, LocalExecutor, Task
-from ecgquorum.cluster.on_ray import RayExecutor
+from ecgquorum.parallel import Executor, LocalExecutor, Task
+from ecgquorum.parallel.ray_executor import RayExecutor
 from ecgquorum.triage import Threshold, triage_files
 
 _TASKS, _PAYLOAD = 300, 100_000

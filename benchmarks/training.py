@@ -16,10 +16,10 @@ import torch
 
 from ecgquorum.cohorts import Batch, Cohort, build_cohort, open_source
 from ecgquorum.members import build_member
-from ecgquorum.recipe import Recipe, parse_recipe
-from ecgquorum.recordings import InputSpec
+from ecgquorum.preprocessing import InputSpec
+from ecgquorum.recipes import Recipe, parse_recipe
 from ecgquorum.training.decorrelation import Decorrelation
-from ecgquorum.training.phases import BasePhase, Setting
+from ecgquorum.training.phases import BasePhase, PhaseContext
 
 from .alternating import ratios
 
@@ -34,7 +34,7 @@ def step_of(recipe: Recipe, cohort: Cohort, batch: Batch) -> Callable[[], None]:
     spec = InputSpec(cohort.leads, cohort.rate_hz, "microvolt", SECONDS[recipe.member.kind])
     n_train = len(cohort.part("train"))
     stored = [torch.randn(n_train, member.n_features) for _ in range(2)] if "dec" in recipe.parts else []
-    setting = Setting(cohort, spec, recipe, recipe.training, torch.device("cpu"), ("benchmark",))
+    setting = PhaseContext(cohort, spec, recipe, recipe.training, torch.device("cpu"), ("benchmark",))
     phase = BasePhase([member], setting, [Decorrelation(recipe.decorrelation, stored, cohort)])
     optimiser = torch.optim.AdamW(member.parameters())
     indices = cohort.part("train")[:BATCH]

@@ -14,7 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from ecgquorum.recordings import simulate, write
+from ecgquorum.recordings import write
+from ecgquorum.simulation import simulate
 
 AIM_PER_SECOND = 100.0
 _DISTINCT = 50

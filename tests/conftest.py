@@ -19,7 +19,7 @@ from hypothesis import settings
 
 from ecgquorum import Cohort, build_cohort, load_ensemble, open_source, run_study, train_ensemble
 from ecgquorum.cli import main
-from ecgquorum.recipe import parse_recipe, parse_study
+from ecgquorum.recipes import parse_recipe, parse_study
 
 settings.register_profile("ecgquorum", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("ecgquorum")

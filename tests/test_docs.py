@@ -10,7 +10,7 @@ import typer.main
 
 from ecgquorum.attacks import PGD
 from ecgquorum.cli import app
-from ecgquorum.recipe import parse_recipe
+from ecgquorum.recipes import parse_recipe
 
 from .conftest import REPOSITORY
 
@@ -31,7 +31,7 @@ def test_the_readme_session_runs(capsys):
 def test_the_session_of_the_attacks_page_runs(tiny_run, tiny_cohort, monkeypatch):
     (session,) = blocks(REPOSITORY / "docs/attacks.md", "python")
     monkeypatch.setattr(
-        "ecgquorum.attacks.worst.standard_suite", lambda epsilon, norm: (PGD(epsilon, norm=norm, n_steps=2),)
+        "ecgquorum.attacks.worst_case.standard_suite", lambda epsilon, norm: (PGD(epsilon, norm=norm, n_steps=2),)
     )
     names = {}
     exec(session.replace('"run"', repr(str(tiny_run))).replace('"cohort"', repr(str(tiny_cohort.path))), names)  # noqa: S102

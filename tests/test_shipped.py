@@ -8,10 +8,10 @@ import pytest
 
 from ecgquorum import Scorecard, build_cohort, load_ensemble, model_card, open_source, simulate, write_results
 from ecgquorum.cli import DEFAULT_MODEL
-from ecgquorum.ensemble import bundled_names
+from ecgquorum.ensemble import bundle_names
 from ecgquorum.ensemble.bundle import _located
-from ecgquorum.recipe import load_recipe, parse_recipe
-from ecgquorum.training.strategy import planned_units
+from ecgquorum.recipes import load_recipe, parse_recipe
+from ecgquorum.training.strategy import plan_jobs
 
 from .conftest import REPOSITORY
 
@@ -19,7 +19,7 @@ NAMES = ["cpsc2018-compact", "physionet2017-compact"]
 
 
 def test_two_bundles_ship_and_one_is_the_default():
-    assert bundled_names() == NAMES
+    assert bundle_names() == NAMES
     assert DEFAULT_MODEL in NAMES
 
 
@@ -42,7 +42,7 @@ def test_a_shipped_bundle_was_trained_by_the_recipe_that_ships(name):
     card = load_ensemble(name).card
     trained, shipped = parse_recipe(card["recipe"]), load_recipe(name).with_strategy("dec+part")
     assert trained.strategy == "dec+part"
-    assert planned_units(trained, card["data_hash"]) == planned_units(shipped, card["data_hash"])
+    assert plan_jobs(trained, card["data_hash"]) == plan_jobs(shipped, card["data_hash"])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,43 +10,46 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ecgquorum.cohorts import Batch, Cohort, build_cohort, fetch, open_source
     from ecgquorum.ensemble import (
+        Attribution,
         Ensemble,
-        Looks,
         Prediction,
-        classify_files,
+        attribute,
         export_onnx,
         load_ensemble,
-        looked_at,
+        predict_files,
         save_bundle,
     )
     from ecgquorum.errors import EcgQuorumError
-    from ecgquorum.evaluation import Scorecard, evaluate, named_ensembles
+    from ecgquorum.evaluation import Scorecard, evaluate, name_ensembles
     from ecgquorum.members import Member, build_member
-    from ecgquorum.recipe import Recipe, Study, load_recipe, load_study
-    from ecgquorum.recordings import Recording, Simulation, Unreadable, read, read_all, simulate
+    from ecgquorum.recipes import Recipe, Study, load_recipe, load_study
+    from ecgquorum.recordings import Recording, Unreadable, read, read_all
     from ecgquorum.report import model_card, write_report, write_results
+    from ecgquorum.simulation import Simulation, simulate
     from ecgquorum.study import pack, run_study
     from ecgquorum.training import train_ensemble
     from ecgquorum.triage import triage_files
 
 _HOMES = {
     "errors": ("EcgQuorumError",),
-    "recipe": ("Recipe", "Study", "load_recipe", "load_study"),
-    "recordings": ("Recording", "Simulation", "Unreadable", "read", "read_all", "simulate"),
+    "recipes": ("Recipe", "Study", "load_recipe", "load_study"),
+    "recordings": ("Recording", "Unreadable", "read", "read_all"),
+    "simulation": ("Simulation", "simulate"),
+    "preprocessing": ("InputSpec",),
     "cohorts": ("Batch", "Cohort", "build_cohort", "fetch", "open_source"),
     "members": ("Member", "build_member"),
     "ensemble": (
         "Ensemble",
-        "Looks",
+        "Attribution",
         "Prediction",
-        "classify_files",
+        "predict_files",
         "export_onnx",
         "load_ensemble",
-        "looked_at",
+        "attribute",
         "save_bundle",
     ),
     "training": ("train_ensemble",),
-    "evaluation": ("Scorecard", "evaluate", "named_ensembles"),
+    "evaluation": ("Scorecard", "evaluate", "name_ensembles"),
     "report": ("model_card", "write_report", "write_results"),
     "study": ("pack", "run_study"),
     "triage": ("triage_files",),
@@ -65,6 +68,7 @@ __all__ = [  # noqa: RUF022 (in pipeline order)
     "read",
     "read_all",
     "simulate",
+    "InputSpec",
     "Batch",
     "Cohort",
     "build_cohort",
@@ -74,16 +78,16 @@ __all__ = [  # noqa: RUF022 (in pipeline order)
     "build_member",
     "Ensemble",
     "Prediction",
-    "classify_files",
+    "predict_files",
     "export_onnx",
     "load_ensemble",
     "save_bundle",
-    "Looks",
-    "looked_at",
+    "Attribution",
+    "attribute",
     "train_ensemble",
     "Scorecard",
     "evaluate",
-    "named_ensembles",
+    "name_ensembles",
     "model_card",
     "write_report",
     "write_results",

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from ecgquorum.attacks import PGD
-from ecgquorum.cohorts import Batch, batch_of
+from ecgquorum.cohorts import Batch, make_batch
 from ecgquorum.members import CompactMember, frozen
 
 
@@ -15,7 +15,7 @@ from ecgquorum.members import CompactMember, frozen
 def batch():
     rng = np.random.default_rng(0)
     signals = [(rng.normal(size=(1, n)) * 300).astype(np.float32) for n in (1800, 900, 1301, 40)]
-    return batch_of(signals, 1800, [0, 1, 2, 3])
+    return make_batch(signals, 1800, [0, 1, 2, 3])
 
 
 def state_of(model):

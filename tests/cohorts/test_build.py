@@ -12,7 +12,8 @@ from scipy.io import savemat
 from ecgquorum import Cohort, build_cohort, open_source, simulate
 from ecgquorum.cohorts import PARTS
 from ecgquorum.errors import CohortError
-from ecgquorum.recordings import STANDARD_LEADS, InputSpec
+from ecgquorum.preprocessing import InputSpec
+from ecgquorum.recordings import STANDARD_LEADS
 
 
 def signal(seed, n_leads=1, n_samples=1500):
@@ -262,9 +263,9 @@ def test_any_folder_with_labels_patients_stay_together(write_record, zipped, tmp
     assert (cohort.classes, cohort.rate_hz, cohort.leads) == (("healthy", "ill"), 250.0, ("II",))
     assert report.multi_label == ["both"]
     assert len({(row.patient, row.part) for row in cohort.rows}) == 10
-    resampled, _ = built(zipped(folder), tmp_path / "zip", rate_hz=125.0)
-    assert resampled.rate_hz == 125.0
-    assert {row.n_samples for row in resampled.rows} == {750}
+    resample, _ = built(zipped(folder), tmp_path / "zip", rate_hz=125.0)
+    assert resample.rate_hz == 125.0
+    assert {row.n_samples for row in resample.rows} == {750}
 
 
 @pytest.mark.parametrize(

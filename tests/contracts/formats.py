@@ -8,7 +8,7 @@ from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.uid import ExplicitVRBigEndian, ExplicitVRLittleEndian, TwelveLeadECGWaveformStorage
 from scipy.io import savemat
 
-from ecgquorum.recordings import STANDARD_LEADS, Hints, write
+from ecgquorum.recordings import STANDARD_LEADS, FileDefaults, write
 
 RATE_HZ = 250.0
 ENDS_SIERRA = "</waveforms></restingecgdata>"
@@ -216,8 +216,8 @@ WRITERS = [
 MIXED = (write_dicom, write_big_endian_dicom, write_aecg)
 """Those whose leads are stated in several units."""
 
-HINTS = Hints(rate_hz=RATE_HZ, leads=STANDARD_LEADS, units="mV")
+HINTS = FileDefaults(rate_hz=RATE_HZ, leads=STANDARD_LEADS, units="mV")
 
 
 def hints_for(path):
-    return HINTS if path.suffix in (".npy", ".mat") else Hints()
+    return HINTS if path.suffix in (".npy", ".mat") else FileDefaults()

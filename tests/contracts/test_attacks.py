@@ -7,12 +7,12 @@ import torch
 from torch.nn import functional as F
 
 from ecgquorum import attacks
-from ecgquorum.attacks import APGD, PGD, SAP, Attack, QuietPGD, Square, WorstCase
+from ecgquorum.attacks import APGD, PGD, SAP, Attack, ConfidentPGD, Square, WorstCase
 from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import AttackError
 from ecgquorum.members import CompactMember, rings
-from ecgquorum.recordings import InputSpec
+from ecgquorum.preprocessing import InputSpec
 
 N_SAMPLES = 1200
 EPSILON = 20.0
@@ -26,7 +26,7 @@ ATTACKS = {
     "apgd dlr": lambda epsilon: APGD(epsilon, n_steps=25, objective="dlr"),
     "apgd l2": lambda epsilon: APGD(_length(epsilon), n_steps=25, norm="l2"),
     "square": lambda epsilon: Square(epsilon, n_queries=150),
-    "quiet": lambda epsilon: QuietPGD(epsilon, n_steps=20),
+    "quiet": lambda epsilon: ConfidentPGD(epsilon, n_steps=20),
     "worst": lambda epsilon: WorstCase(epsilon, attacks=(PGD(epsilon), Square(epsilon, n_queries=20))),
 }
 """Every attack, made for a bound on each sample; those in l2 get a ball of the same size."""
@@ -149,7 +149,7 @@ def test_what_cannot_be_attacked_is_refused_with_a_reason(ensemble, batch):
     with pytest.raises(AttackError, match="epsilon of 0 or more"):
         PGD(float("nan"))
     with pytest.raises(AttackError, match="expected an ensemble"):
-        QuietPGD(1.0)(ensemble.members[0], batch)
+        ConfidentPGD(1.0)(ensemble.members[0], batch)
     for attack in (PGD(1.0), SAP(1.0), APGD(1.0)):
         with pytest.raises(AttackError, match="Square"):
             attack(lambda x: torch.zeros(len(x), 3), batch)
@@ -176,5 +176,5 @@ def test_the_quiet_attack_looks_surer_than_the_loud_one(ensemble, batch):
         return (-(mean * mean.log()).sum(dim=1) - entropies).mean()
 
     loud = PGD(EPSILON, n_steps=40)(ensemble, batch).signal
-    quiet = QuietPGD(EPSILON)(ensemble, batch).signal
+    quiet = ConfidentPGD(EPSILON)(ensemble, batch).signal
     assert information(quiet) < information(loud)

@@ -10,7 +10,8 @@ from sierraecg import read_file
 
 from ecgquorum import Recording, Unreadable, read, read_all, simulate
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings import STANDARD_LEADS, Hints, reading, xml_files
+from ecgquorum.recordings import STANDARD_LEADS, FileDefaults, readers
+from ecgquorum.recordings.formats import xml_ecg
 from ecgquorum.recordings.units import millivolts_in
 
 from .formats import (
@@ -42,9 +43,9 @@ def test_every_reader_is_among_them(recording, tmp_path):
     for number, write_it in enumerate(WRITERS):
         (tmp_path / str(number)).mkdir()
         paths.append(write_it(recording, tmp_path / str(number)))
-    assert {path.suffix for path in paths} == {".hea", ".mat", *reading.READERS}
+    assert {path.suffix for path in paths} == {".hea", ".mat", *readers.READERS}
     documents = [path.read_text() for path in paths if path.suffix == ".xml"]
-    for kind in xml_files.KINDS:
+    for kind in xml_ecg.KINDS:
         assert any(f"<{kind}" in document for document in documents), kind
 
 
@@ -93,7 +94,7 @@ def test_a_file_that_is_cut_short_is_refused_in_one_line(write_it, recording, tm
 def test_a_files_own_lead_names_are_believed(write_it, recording, tmp_path):
     backwards = Recording("made", recording.signal[::-1], RATE_HZ, STANDARD_LEADS[::-1])
     path = write_it(backwards, tmp_path)
-    again = read(path, Hints(leads=STANDARD_LEADS))
+    again = read(path, FileDefaults(leads=STANDARD_LEADS))
     assert again.leads == STANDARD_LEADS[::-1]
     np.testing.assert_allclose(again.signal, backwards.signal, atol=2e-4)
 
@@ -101,9 +102,9 @@ def test_a_files_own_lead_names_are_believed(write_it, recording, tmp_path):
 def test_names_that_name_no_lead_give_way_to_those_that_are_given(tmp_path):
     (tmp_path / "t.csv").write_text("time (s),ch1 (mV),V1 (mV),ECG (mV)\n0,1,2,3\n0.004,4,5,6\n")
     assert read(tmp_path / "t.csv").leads == ("ch1", "V1", "ECG")
-    assert read(tmp_path / "t.csv", Hints(leads=("I", "II", "III"))).leads == ("I", "V1", "III")
+    assert read(tmp_path / "t.csv", FileDefaults(leads=("I", "II", "III"))).leads == ("I", "V1", "III")
     with pytest.raises(RecordingError, match="expected 2 leads as given with --leads, found 3"):
-        read(tmp_path / "t.csv", Hints(leads=("I", "II")))
+        read(tmp_path / "t.csv", FileDefaults(leads=("I", "II")))
 
 
 @pytest.mark.parametrize("write_it", [write_npy, write_plain_mat])
@@ -112,11 +113,11 @@ def test_samples_alone_need_a_rate_and_a_unit(write_it, recording, tmp_path):
     with pytest.raises(RecordingError, match="give it with --rate"):
         read(path)
     with pytest.raises(RecordingError, match="give it with --units"):
-        read(path, Hints(rate_hz=250.0))
+        read(path, FileDefaults(rate_hz=250.0))
     with pytest.raises(RecordingError, match="unit of voltage such as mV or uV, found 'bar'"):
-        read(path, Hints(rate_hz=250.0, units="bar"))
+        read(path, FileDefaults(rate_hz=250.0, units="bar"))
     with pytest.raises(RecordingError, match="expected 2 leads as given with --leads, found 12"):
-        read(path, Hints(rate_hz=250.0, units="mV", leads=("I", "II")))
+        read(path, FileDefaults(rate_hz=250.0, units="mV", leads=("I", "II")))
 
 
 def test_the_sample_of_pydicom_is_read_as_pydicom_reads_it():
@@ -243,10 +244,10 @@ def test_lying_arrays_allocate_nothing(tmp_path):
 def test_tables_that_are_no_ecg_are_refused(tmp_path, text, reason):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(RecordingError, match=f"t.csv.*({reason})"):
-        read(tmp_path / "t.csv", Hints(rate_hz=250.0, units=None if "mmHg" in text else "mV"))
+        read(tmp_path / "t.csv", FileDefaults(rate_hz=250.0, units=None if "mmHg" in text else "mV"))
 
 
 def test_a_missing_sample_in_a_table_is_nan(tmp_path):
     (tmp_path / "t.csv").write_text("I (mV),II (mV)\n1,\n,4\nnan,3\n2,2\n")
-    found = read(tmp_path / "t.csv", Hints(rate_hz=250.0))
+    found = read(tmp_path / "t.csv", FileDefaults(rate_hz=250.0))
     np.testing.assert_array_equal(found.signal, np.float32([[1, np.nan, np.nan, 2], [np.nan, 4, 3, 2]]))

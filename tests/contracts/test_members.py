@@ -8,7 +8,7 @@ from torch import nn
 
 from ecgquorum.members import MEMBERS, build_member, frozen
 from ecgquorum.members.member import Block, Member
-from ecgquorum.recipe import MemberRecipe, PartitionRecipe, Recipe
+from ecgquorum.recipes import MemberRecipe, PartitionRecipe, Recipe
 
 KINDS = {"compact": 0.125, "dilated": 0.05}
 """Every kind of member and a width at which it is quick."""

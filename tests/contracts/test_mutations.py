@@ -10,8 +10,8 @@ import pytest
 
 from ecgquorum import Recording, read, simulate
 from ecgquorum.errors import EcgQuorumError
+from ecgquorum.preprocessing.quality import assess_quality
 from ecgquorum.recordings import STANDARD_LEADS
-from ecgquorum.recordings.quality import assessed
 
 from .formats import WRITERS, hints_for
 
@@ -51,7 +51,7 @@ def attempt(paths, n_tries, connection):
             files[which].write_bytes(mutated(contents[which], rng))
             signal.alarm(2)
             try:
-                assessed(read(path, hints_for(path)))
+                assess_quality(read(path, hints_for(path)))
                 counts[path.parent.name][0] += 1
             except EcgQuorumError as error:
                 assert "\n" not in str(error) and len(str(error)) < 1000  # noqa: PT017

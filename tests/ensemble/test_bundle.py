@@ -7,10 +7,10 @@ import safetensors.torch
 import torch
 
 from ecgquorum import Ensemble, build_member, load_ensemble, save_bundle, simulate, train_ensemble
-from ecgquorum.calibration import fitted_temperature
 from ecgquorum.ensemble.bundle import round_weights
 from ecgquorum.errors import BundleError
-from ecgquorum.recordings import InputSpec
+from ecgquorum.metrics.calibration import fit_temperature
+from ecgquorum.preprocessing import InputSpec
 
 
 @pytest.fixture
@@ -62,9 +62,9 @@ def test_every_flipped_bit_is_noticed(bundle, file):
             load_ensemble(bundle)
 
 
-def sealed(bundle, **changes):
+def add_checksum(bundle, **changes):
     """Change the card and seal it again, as somebody with a will could."""
-    from ecgquorum.sealing import sealed as resealed
+    from ecgquorum._internal.checksums import add_checksum as resealed
 
     card = json.loads((bundle / "card.json").read_text()) | changes
     (bundle / "card.json").write_text(
@@ -90,7 +90,7 @@ def sealed(bundle, **changes):
     ],
 )
 def test_a_card_that_does_not_match_is_refused(bundle, changes, reason):
-    sealed(bundle, **changes)
+    add_checksum(bundle, **changes)
     with pytest.raises(BundleError, match=reason):
         load_ensemble(bundle)
 
@@ -100,7 +100,7 @@ def test_weights_of_another_network_are_refused(bundle):
 
     other = safetensors.torch.save({"0.head.weight": torch.zeros(3)})
     (bundle / "weights.safetensors").write_bytes(other)
-    sealed(bundle, weights_sha256=hashlib.sha256(other).hexdigest())
+    add_checksum(bundle, weights_sha256=hashlib.sha256(other).hexdigest())
     with pytest.raises(BundleError, match="weights of the card's network"):
         load_ensemble(bundle)
 
@@ -153,9 +153,9 @@ def test_a_trained_bundle_says_how_far_rounding_moved_it(tiny_run):
 def test_the_temperature_is_fitted_on_the_tune_part(tiny_run, tiny_cohort, bundle):
     ensemble = load_ensemble(tiny_run)
     probs = ensemble.predict_part(tiny_cohort, "tune").probs
-    expected = fitted_temperature(probs, tiny_cohort.labels[tiny_cohort.part("tune")])
+    expected = fit_temperature(probs, tiny_cohort.labels[tiny_cohort.part("tune")])
     assert ensemble.temperature == pytest.approx(expected, rel=1e-3)
-    sealed(bundle, temperature=None)  # a bundle of an earlier version
+    add_checksum(bundle, temperature=None)  # a bundle of an earlier version
     assert load_ensemble(bundle).temperature == 1.0
 
 
@@ -167,7 +167,7 @@ def test_weights_that_rounding_would_move_too_far_stay(tiny_recipe, tiny_cohort,
         with torch.no_grad():
             ensemble.members[0].head.weight.fill_(float("inf"))
 
-    monkeypatch.setattr("ecgquorum.training.run.round_weights", overflown)
+    monkeypatch.setattr("ecgquorum.training.run_training.round_weights", overflown)
     ensemble = train_ensemble(tiny_recipe, tiny_cohort, tmp_path / "run", device="cpu")
     assert ensemble.card["precision"] == "single" and "rounding_moved" not in ensemble.card
     assert not all(torch.equal(p.half().float(), p) for p in ensemble.parameters() if p.ndim > 1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from ecgquorum.ensemble.diversity import adjusted_r2, diversity_report, error_correlation, linear_cka
+from ecgquorum.ensemble.diversity import adjusted_r2, error_correlation, linear_cka, report_diversity
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_error_correlation_by_hand():
 def test_a_report_is_plain_json_and_complete(features):
     labels = np.arange(500) % 3
     answers = np.stack([labels, labels, (labels + (np.arange(500) < 50)) % 3], axis=1)
-    report = json.loads(json.dumps(diversity_report(list(features), labels, answers)))
+    report = json.loads(json.dumps(report_diversity(list(features), labels, answers)))
     assert [pair["members"] for pair in report["pairs"]] == [[0, 1], [0, 2], [1, 2]]
     assert report["member_accuracy"] == pytest.approx([1, 1, 0.9])
     assert report["pairs"][0]["disagreement"] == 0

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from ecgquorum import Recording, classify_files, load_ensemble, simulate
+from ecgquorum import Recording, load_ensemble, predict_files, simulate
 from ecgquorum.errors import FittingError
 from ecgquorum.recordings import STANDARD_LEADS, Unreadable, write
 
@@ -59,7 +59,7 @@ def test_a_lead_that_is_taken_as_zero_is_told(tmp_path):
     signal = np.array(simulate("Normal", seed=0, seconds=5).recording.signal)
     signal[7, : signal.shape[1] * 3 // 4] = np.nan
     path = write(Recording("r", signal, 300.0, STANDARD_LEADS), tmp_path / "r.npz")
-    (answer,) = classify_files(load_ensemble("cpsc2018-compact"), [path])
+    (answer,) = predict_files(load_ensemble("cpsc2018-compact"), [path])
     assert answer["notice"] == "mostly missing, so taken as zero: V2"
 
 
@@ -70,7 +70,7 @@ def test_files_are_classified_one_by_one_and_bad_ones_named(tiny_ensemble, write
     write_record("c", folder=folder, signal=np.sin(np.arange(9000) / 9)[None])
     (folder / "d.hea").write_text("junk")
     write_record("e", folder=folder, signal=np.sin(np.arange(3000) / 20)[None] * 1e20)
-    answers = list(classify_files(tiny_ensemble, [folder]))
+    answers = list(predict_files(tiny_ensemble, [folder]))
     by_name = {a.source[-5] if isinstance(a, Unreadable) else a["id"]: a for a in answers}
     assert by_name["a"]["notice"] == "the mean of 2 windows of 6 s"
     assert by_name["c"]["notice"] == "the mean of 5 windows of 6 s"

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from ecgquorum import Cohort, Scorecard, build_cohort, evaluate, load_ensemble, named_ensembles, open_source
+from ecgquorum import Cohort, Scorecard, build_cohort, evaluate, load_ensemble, name_ensembles, open_source
 from ecgquorum.attacks import PGD
-from ecgquorum.cohorts.source import Source
+from ecgquorum.cohorts.sources.source import Source
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import AttackError, CohortError, ScorecardError
-from ecgquorum.evaluation.conditions import Condition, chosen_records
-from ecgquorum.evaluation.merging import merged
-from ecgquorum.recipe import AttackRecipe, EvaluationRecipe
+from ecgquorum.evaluation.conditions import Condition, choose_records
+from ecgquorum.evaluation.merge import merged
+from ecgquorum.recipes import AttackRecipe, EvaluationRecipe
 from ecgquorum.recordings import Recording
-from ecgquorum.report.signs import signs_of_masking
+from ecgquorum.report.signs import masking_findings
 
 QUICK = EvaluationRecipe(
     epsilons=(20.0, 200.0), attacks=(AttackRecipe(kind="pgd", options={"n_steps": 3}),), masking_records=4
@@ -147,10 +147,10 @@ def test_uncertainty_can_be_normalised_by_the_evaluated_part(cohort, baseline):
 
 
 def test_fewer_recordings_are_among_more():
-    some, more = chosen_records(100, 10, seed=3), chosen_records(100, 40, seed=3)
+    some, more = choose_records(100, 10, seed=3), choose_records(100, 40, seed=3)
     assert set(some) < set(more) and len(some) == 10
     assert (np.diff(some) > 0).all()
-    np.testing.assert_array_equal(chosen_records(5, 9, seed=0), np.arange(5))
+    np.testing.assert_array_equal(choose_records(5, 9, seed=0), np.arange(5))
 
 
 # --- strange questions -----------------------------------------------------------------------------------------------
@@ -231,10 +231,10 @@ def test_nothing_to_test_and_unlike_scales_are_refused(baseline, tiny_study, coh
 def test_ensembles_are_named_by_what_tells_them_apart(tiny_study):
     one, two = (load_ensemble(tiny_study / "runs" / name) for name in ("baseline", "dec+part"))
     again = load_ensemble(tiny_study / "runs" / "baseline")
-    assert list(named_ensembles([one, two])) == ["baseline", "dec+part"]
+    assert list(name_ensembles([one, two])) == ["baseline", "dec+part"]
     again.card["recipe"] = again.card["recipe"].replace("seed = 0", "seed = 4", 1)
-    assert list(named_ensembles([one, again])) == ["baseline seed 0", "baseline seed 4"]
-    assert len(named_ensembles([one, one])) == 2
+    assert list(name_ensembles([one, again])) == ["baseline seed 0", "baseline seed 4"]
+    assert len(name_ensembles([one, one])) == 2
 
 
 def test_scorecards_of_the_same_recordings_are_put_together(tiny_study, cohort, card, quick_card):
@@ -332,7 +332,7 @@ def test_a_model_without_a_gradient_can_still_be_asked(baseline, cohort):
     asking = AttackRecipe(kind="square", target="ensemble", options={"n_queries": 5})
     card = evaluate(model, cohort, QUICK.model_copy(update={"attacks": (asking,)}))
     assert value(card, measure="zero_gradients") == 1.0
-    assert signs_of_masking(card, "ensemble") == ["100 % of recordings have no gradient"]
+    assert masking_findings(card, "ensemble") == ["100 % of recordings have no gradient"]
 
 
 def test_answers_that_are_not_numbers_are_refused(baseline, cohort):

@@ -3,9 +3,9 @@ import pytest
 import torch
 from scipy.signal import freqz
 
-from ecgquorum.members import CompactMember, live_span
+from ecgquorum.members import CompactMember, valid_span
 from ecgquorum.members.compact import Decimation
-from ecgquorum.members.member import coarser
+from ecgquorum.members.member import downsample_mask
 
 
 def random_statistics(network):
@@ -35,9 +35,9 @@ def test_the_answer_does_not_depend_on_how_much_padding_there_is():
 def test_no_live_sample_is_lost_on_a_coarser_grid():
     live = torch.zeros(1, 1, 100)
     live[..., 50] = 1
-    assert coarser(live, 96).tolist() == [[[1.0, 0.0]]]
-    assert coarser(coarser(live, 3), 2).shape == live[..., ::6].shape
-    assert coarser(live, 1) is live
+    assert downsample_mask(live, 96).tolist() == [[[1.0, 0.0]]]
+    assert downsample_mask(downsample_mask(live, 3), 2).shape == live[..., ::6].shape
+    assert downsample_mask(live, 1) is live
 
 
 def test_live_spans_are_found():
@@ -45,7 +45,7 @@ def test_live_spans_are_found():
     x[0, 0, 3] = x[0, 1, 7] = 1
     x[1] = 1
     expected = torch.tensor([[0, 0, 0, 1, 1, 1, 1, 1, 0, 0], [1] * 10, [1] * 10])
-    assert torch.equal(live_span(x)[:, 0], expected.float())
+    assert torch.equal(valid_span(x)[:, 0], expected.float())
 
 
 @pytest.mark.parametrize("factor", [2, 3, 5])

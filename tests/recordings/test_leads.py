@@ -1,6 +1,6 @@
 import pytest
 
-from ecgquorum.recordings.leads import STANDARD_LEADS, normalised_lead
+from ecgquorum.recordings.leads import STANDARD_LEADS, normalise_lead
 
 
 @pytest.mark.parametrize("name", STANDARD_LEADS)
@@ -14,10 +14,10 @@ def test_every_spelling_of_a_standard_lead_is_recognised(name):
         f"ECG {name}",
         f"MDC_ECG_LEAD_{name}",
     ):
-        assert normalised_lead(spelling) == name
+        assert normalise_lead(spelling) == name
 
 
 def test_the_unnamed_lead_and_strange_ones_stay():
-    assert normalised_lead("ecg") == "ECG"
-    assert normalised_lead("MLII") == "MLII"
-    assert normalised_lead(" X ") == "X"
+    assert normalise_lead("ecg") == "ECG"
+    assert normalise_lead("MLII") == "MLII"
+    assert normalise_lead(" X ") == "X"

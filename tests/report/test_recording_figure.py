@@ -11,9 +11,8 @@ from PIL import Image
 
 from ecgquorum import Recording, simulate
 from ecgquorum.errors import DrawingError
-from ecgquorum.recordings.paper import STANDARD, Scale
-from ecgquorum.recordings.sheet import arranged, laid_out
 from ecgquorum.report import Beneath, recording_figure, write_sheet
+from ecgquorum.report.ecg_paper import STANDARD, Scale, arrange_leads, lay_out
 
 MM_PER_PT = 25.4 / 72
 SCALES = [STANDARD, Scale(50.0, 20.0), Scale(12.5, 5.0)]
@@ -27,9 +26,9 @@ def spiked(spikes_s=(1.0, 2.0), seconds=5.0, rate_hz=500.0):
 
 
 def written(tmp_path, ending, recording, scale=STANDARD, **more):
-    drawn, layout = arranged(recording)
+    drawn, layout = arrange_leads(recording)
     path = tmp_path / f"sheet{ending}"
-    write_sheet(recording_figure(drawn, laid_out(drawn, layout, scale), **more), path)
+    write_sheet(recording_figure(drawn, lay_out(drawn, layout, scale), **more), path)
     return path
 
 
@@ -104,8 +103,8 @@ def test_a_png_carries_its_dpi_and_measures_what_it_says(tmp_path, scale):
 
 
 def test_thin_and_thick_lines_every_millimetre_and_every_five(tmp_path):
-    drawn, layout = arranged(spiked())
-    figure = recording_figure(drawn, laid_out(drawn, layout))
+    drawn, layout = arrange_leads(spiked())
+    figure = recording_figure(drawn, lay_out(drawn, layout))
     thin, thick = figure.axes[0].collections
     for lines, step in ((thin, 1), (thick, 5)):
         upright = sorted({s[0][0] for s in lines.get_segments() if s[0][0] == s[1][0]})
@@ -118,12 +117,12 @@ def texts(figure):
 
 
 def test_everything_is_said_on_the_sheet():
-    drawn, layout = arranged(simulate("AF", seed=1, seconds=10, rate_hz=250).recording)
+    drawn, layout = arrange_leads(simulate("AF", seed=1, seconds=10, rate_hz=250).recording)
     values = np.random.default_rng(0).uniform(size=(2, 12, drawn.n_samples))
     beneath = Beneath(
         values, drawn.leads, "the model says AF", ("member 0: AF 0.9", "member 1: N 0.6"), "how it is made"
     )
-    sheet = laid_out(drawn, layout, mapped=drawn.leads, n_maps=2)
+    sheet = lay_out(drawn, layout, mapped=drawn.leads, n_maps=2)
     figure = recording_figure(drawn, sheet, notes=("III derived",), doubts=("mains on II", "x"), beneath=beneath)
     said = "\n".join(texts(figure))
     for expected in (
@@ -145,10 +144,10 @@ def test_everything_is_said_on_the_sheet():
 
 
 def test_a_map_is_drawn_where_its_time_and_lead_are():
-    drawn, layout = arranged(simulate("N", seed=1, seconds=10, rate_hz=500).recording)
+    drawn, layout = arrange_leads(simulate("N", seed=1, seconds=10, rate_hz=500).recording)
     values = np.zeros((1, 1, drawn.n_samples))
     values[0, 0, 3000:3500] = 1  # 6 to 7 s of V2, which is drawn from 5 to 7.5 s
-    sheet = laid_out(drawn, layout, mapped=("V2",), n_maps=1)
+    sheet = lay_out(drawn, layout, mapped=("V2",), n_maps=1)
     figure = recording_figure(drawn, sheet, beneath=Beneath(values, ("V2",), "", ("",), ""))
     (band,) = figure.axes[0].images[:-1]
     left, right, _, high = band.get_extent()
@@ -179,4 +178,4 @@ def test_the_same_sheet_gives_the_same_bytes_and_other_endings_are_refused(tmp_p
         written(tmp_path, ".gif", spiked())
     (tmp_path / "d.png").mkdir()
     with pytest.raises(DrawingError, match="found a folder"):
-        write_sheet(recording_figure(spiked(), laid_out(spiked(), "rows")), tmp_path / "d.png")
+        write_sheet(recording_figure(spiked(), lay_out(spiked(), "rows")), tmp_path / "d.png")

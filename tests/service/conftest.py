@@ -20,10 +20,11 @@ from ecgquorum import load_ensemble, simulate
 from ecgquorum.ensemble import Ensemble, save_bundle
 from ecgquorum.ensemble.prediction import information_range
 from ecgquorum.members import build_member
-from ecgquorum.recordings import InputSpec, write
-from ecgquorum.recordings.apart import Readers, Wanted
+from ecgquorum.preprocessing import InputSpec
+from ecgquorum.recordings import write
+from ecgquorum.recordings.sandbox import Readers, ReadOptions
 from ecgquorum.service.application import desk_application
-from ecgquorum.service.serving import open_desk
+from ecgquorum.service.server import open_desk
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import Store, tokens
 from ecgquorum.service.worker import TRACE_BYTES, classify_some
@@ -147,7 +148,7 @@ def model(tiny_recipe, tmp_path_factory):
 @pytest.fixture(scope="session")
 def readers(model):
     """Processes that read recordings, shared by all desks of these tests."""
-    with Readers(Wanted(load_ensemble(model).spec, whole_bytes=TRACE_BYTES), n_readers=1) as running:
+    with Readers(ReadOptions(load_ensemble(model).spec, whole_bytes=TRACE_BYTES), n_readers=1) as running:
         yield running
 
 

@@ -8,7 +8,7 @@ from ecgquorum.cli import main
 from ecgquorum.errors import DeskError
 from ecgquorum.service.access import ACCESS, PUBLIC, roles_for
 from ecgquorum.service.api import ROUTERS
-from ecgquorum.service.gate import COOKIE
+from ecgquorum.service.middleware import COOKIE
 from ecgquorum.service.pages import router as pages_router
 from ecgquorum.service.store.tokens import Role
 

@@ -8,7 +8,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import select, text
 
 from ecgquorum.errors import DeskError
-from ecgquorum.service.refusals import Conflict, Missing, Unprocessable
+from ecgquorum.service.http_errors import Conflict, Missing, Unprocessable
 from ecgquorum.service.store import Store, audit, queue, recordings, reviews, tokens, worklist
 from ecgquorum.service.store.queue import Draw, Trace
 from ecgquorum.service.store.recordings import Arrived

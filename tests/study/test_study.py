@@ -10,8 +10,8 @@ import pytest
 
 from ecgquorum import Cohort, Scorecard, build_cohort, load_ensemble, open_source, run_study
 from ecgquorum.errors import AttackError, RecipeError, TrainingError
-from ecgquorum.evaluation.crafting import Crafting
-from ecgquorum.recipe import load_study, parse_study, recipe_names
+from ecgquorum.evaluation.attack_cache import Crafting
+from ecgquorum.recipes import load_study, parse_study, recipe_names
 
 from ..conftest import TINY_STUDY
 
@@ -30,7 +30,7 @@ def test_a_study_leaves_everything_that_explains_it(tiny_study):
 
 def test_the_same_command_again_does_nothing_twice(tiny_study, monkeypatch):
     card = Scorecard.load(tiny_study / "scorecard.json")
-    monkeypatch.setattr("ecgquorum.study.run.evaluate", lambda *a, **k: pytest.fail("tested again"))
+    monkeypatch.setattr("ecgquorum.study.run_study.evaluate", lambda *a, **k: pytest.fail("tested again"))
     again, _ = run_study(parse_study(TINY_STUDY), tiny_study)
     assert again.rows == card.rows
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from ecgquorum.errors import TrainingError
-from ecgquorum.recipe import TrainingRecipe
-from ecgquorum.recordings import InputSpec
-from ecgquorum.training.batches import epoch_order, n_batches, training_batches
+from ecgquorum.preprocessing import InputSpec
+from ecgquorum.recipes import TrainingRecipe
+from ecgquorum.training.batches import epoch_order, make_training_batches, n_batches
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def spec(tiny_cohort):
 
 
 def batches(cohort, spec, plan, **names):
-    found = training_batches(cohort, spec, plan, **({"seed": 0, "stream": ("member", 0), "epoch": 0} | names))
+    found = make_training_batches(cohort, spec, plan, **({"seed": 0, "stream": ("member", 0), "epoch": 0} | names))
     return [batch for batch, _ in found]
 
 

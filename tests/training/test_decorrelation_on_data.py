@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ecgquorum import build_cohort, open_source, train_ensemble
-from ecgquorum.cohorts.source import Source
-from ecgquorum.recipe import parse_recipe
+from ecgquorum.cohorts.sources.source import Source
+from ecgquorum.recipes import parse_recipe
 
 RECIPE = """
 name = "slice"

@@ -14,20 +14,20 @@ from ecgquorum import load_ensemble, load_recipe, train_ensemble
 from ecgquorum.attacks import PGD
 from ecgquorum.errors import BundleError, TrainingError
 from ecgquorum.members import MEMBERS, build_member
-from ecgquorum.recipe import PARTS, DvergeRecipe, MemberRecipe, TrainingRecipe, parse_recipe, recipe_names
-from ecgquorum.training import planned_units
+from ecgquorum.recipes import PARTS, DvergeRecipe, MemberRecipe, TrainingRecipe, parse_recipe, recipe_names
+from ecgquorum.training import plan_jobs
 from ecgquorum.training.checkpoint import Checkpoint
+from ecgquorum.training.checkpoint_store import MemberStore, extract_features
 from ecgquorum.training.decorrelation import Decorrelation, decorrelation_loss
-from ecgquorum.training.loop import Silent, train_unit
+from ecgquorum.training.loop import SilentObserver, train_unit
 from ecgquorum.training.phases import (
     AdversarialPhase,
     BasePhase,
     DvergePhase,
     Evaluation,
-    Setting,
+    PhaseContext,
     distilled,
 )
-from ecgquorum.training.store import MemberStore, extracted_features
 
 from ..conftest import TINY_RECIPE
 
@@ -83,7 +83,7 @@ class Watcher:
 
 
 def units(toy, strategy):
-    return planned_units(toy.with_strategy(strategy), "data")
+    return plan_jobs(toy.with_strategy(strategy), "data")
 
 
 def identities(toy, strategy, phase="base"):
@@ -109,7 +109,7 @@ def test_a_training_is_known_by_all_that_determines_it(toy):
     reference = identities(toy, "dec+part")
     same = parse_recipe(TOY.replace('name = "toy"', 'name = "other"').replace("members = 3", "members = 5"))
     assert identities(same, "dec+part")[:3] == reference
-    assert [u.identity for u in planned_units(toy.with_strategy("dec+part"), "other data")] != reference
+    assert [u.identity for u in plan_jobs(toy.with_strategy("dec+part"), "other data")] != reference
     for old, new, changed in (
         ("projected = 4", "projected = 5", [False, True, True]),
         ("projected = 4", "projected = 4\nwhiten = true", [False, True, True]),
@@ -142,7 +142,7 @@ def test_decorrelation_is_against_all_earlier_members(toy):
 def test_every_sum_has_a_plan_in_which_nothing_is_missing(strategy, members):
     recipe = parse_recipe(TOY.replace("members = 3", f"members = {members}")).with_strategy(strategy)
     done = set()
-    for unit in planned_units(recipe, "data"):
+    for unit in plan_jobs(recipe, "data"):
         assert set(unit.continues) <= done
         assert {i for ids in unit.against for i in ids} <= done
         done.add(unit.identity)
@@ -209,10 +209,10 @@ def test_stored_features_are_those_of_the_deployed_checkpoint(runs, toy, tiny_co
     ensemble = load_ensemble(folder)
     for identity, member in list(zip(identities_on(toy, "dec", tiny_cohort), ensemble.members, strict=True))[:2]:
         kept = safetensors.torch.load_file(store.checkpoint_path(identity).with_name("features.safetensors"))
-        deployed = extracted_features(member, tiny_cohort, tiny_cohort.part("train"), ensemble.spec)
+        deployed = extract_features(member, tiny_cohort, tiny_cohort.part("train"), ensemble.spec)
         torch.testing.assert_close(kept["features"], deployed, atol=1e-3, rtol=1e-2)  # whose weights are rounded
         torch.nn.ModuleList([member]).load_state_dict(Checkpoint.load(store.checkpoint_path(identity), identity).best)
-        chosen = extracted_features(member, tiny_cohort, tiny_cohort.part("train"), ensemble.spec)
+        chosen = extract_features(member, tiny_cohort, tiny_cohort.part("train"), ensemble.spec)
         assert torch.equal(kept["features"], chosen)
 
 
@@ -228,12 +228,12 @@ def test_features_of_other_weights_or_damaged_ones_are_computed_anew(tiny_ensemb
 
 
 def identities_on(toy, strategy, cohort):
-    return [unit.identity for unit in planned_units(toy.with_strategy(strategy), cohort.data_hash)]
+    return [unit.identity for unit in plan_jobs(toy.with_strategy(strategy), cohort.data_hash)]
 
 
 @pytest.fixture
 def setting(toy, tiny_cohort, tiny_ensemble):
-    return Setting(tiny_cohort, tiny_ensemble.spec, toy, toy.training, torch.device("cpu"), ("test",))
+    return PhaseContext(tiny_cohort, tiny_ensemble.spec, toy, toy.training, torch.device("cpu"), ("test",))
 
 
 def backward(phase, batch, indices):
@@ -421,9 +421,9 @@ def test_the_best_epoch_is_deployed_not_the_last(setting, tiny_ensemble, tmp_pat
             return next(scores)
 
     plan = setting.plan.model_copy(update={"epochs": 4})
-    unit = planned_units(setting.recipe, "data")[0]
+    unit = plan_jobs(setting.recipe, "data")[0]
     phase = Scripted([member], dataclasses.replace(setting, plan=plan), [none(setting)])
-    state = train_unit(phase, unit, tmp_path / "checkpoint.safetensors", Silent(), lambda rows: None)
+    state = train_unit(phase, unit, tmp_path / "checkpoint.safetensors", SilentObserver(), lambda rows: None)
     assert torch.equal(member.head.weight, seen[2])
     assert not torch.equal(member.head.weight, seen[3])
     assert state.best_score == (0.8, -0.8)
@@ -543,7 +543,7 @@ def test_hardened_training_attacks_a_share_of_each_batch_within_its_bound(settin
 def test_hardened_training_is_known_by_its_strength(tiny_recipe):
     def identity(**plan):
         training = TrainingRecipe.model_validate(tiny_recipe.training.model_dump() | plan)
-        return planned_units(tiny_recipe.model_copy(update={"training": training}), "data")[0].identity
+        return plan_jobs(tiny_recipe.model_copy(update={"training": training}), "data")[0].identity
 
     some = {identity(), identity(attacked=0.5, attack_epsilon=50.0), identity(attacked=0.5, attack_epsilon=60.0)}
     assert len(some) == 3

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from ecgquorum import simulate
 from ecgquorum.cli import app
 from ecgquorum.recordings import write
-from ecgquorum.triage import run
+from ecgquorum.triage import run_triage
 from ecgquorum.triage.fhir import REPEATED, REPORTED, UNHASHED, device_of, resources_of, write_fhir
 
 CARD = {
@@ -226,8 +226,8 @@ def test_the_command_writes_them_and_reads_lying_units_rightly(tiny_run, tmp_pat
     write(sound, tmp_path / "in" / "sound.csv")
     write(replace(sound, signal=sound.signal * 1000), tmp_path / "in" / "lying.csv")
     (tmp_path / "in" / "junk.edf").write_bytes(b"junk" * 100)
-    patient = partial(run.read_apart, patience_s=120.0, n_readers=1)  # however busy the machine is
-    monkeypatch.setattr(run, "read_apart", lambda places, wanted, n_readers: patient(places, wanted))
+    patient = partial(run_triage.read_sandboxed, patience_s=120.0, n_readers=1)  # however busy the machine is
+    monkeypatch.setattr(run_triage, "read_sandboxed", lambda places, wanted, n_readers: patient(places, wanted))
     command = ["triage", str(tmp_path / "in"), "--model", str(tiny_run), "--out", str(tmp_path), "--budget", "0%"]
     result = CliRunner().invoke(app, [*command, "--fhir"])
     assert result.exit_code == 0 and "FHIR R4 reports of 3 recordings" in result.stdout, result.output

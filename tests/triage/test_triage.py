@@ -76,9 +76,11 @@ def test_every_recording_gets_its_line(ensemble, folder, tmp_path):
 def test_going_on_answers_nothing_twice(ensemble, folder, tmp_path, monkeypatch):
     whole = run(ensemble, folder, tmp_path / "whole")
     asked = []
-    real = type(ensemble).predict_fitted
-    monkeypatch.setattr(type(ensemble), "predict_fitted", lambda self, ids, s: asked.extend(ids) or real(self, ids, s))
-    monkeypatch.setattr("ecgquorum.triage.answering._GROUP", 4)
+    real = type(ensemble).predict_prepared
+    monkeypatch.setattr(
+        type(ensemble), "predict_prepared", lambda self, ids, s: asked.extend(ids) or real(self, ids, s)
+    )
+    monkeypatch.setattr("ecgquorum.triage.rows._GROUP", 4)
     out = tmp_path / "again"
     first = run(ensemble, folder, out)
     assert len(asked) == 13

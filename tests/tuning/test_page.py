@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from ecgquorum.evaluation.measures import Estimate
-from ecgquorum.recipe import load_study
+from ecgquorum.metrics.measures import Estimate
+from ecgquorum.recipes import load_study
 from ecgquorum.tuning import Trial, search_space
 from ecgquorum.tuning.page import write_page
 from ecgquorum.tuning.trial import ATTACKED, NATURAL, protocol

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ecgquorum.evaluation.measures import Estimate
-from ecgquorum.recipe import load_recipe
+from ecgquorum.metrics.measures import Estimate
+from ecgquorum.recipes import load_recipe
 from ecgquorum.tuning import Trial, chosen_trial, pareto_front, search_space
 from ecgquorum.tuning.page import flattery
 from ecgquorum.tuning.results import trials_csv

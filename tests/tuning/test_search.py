@@ -19,10 +19,10 @@ import torch
 
 from ecgquorum import Cohort, load_ensemble, load_recipe
 from ecgquorum.cli import main
-from ecgquorum.cluster import LocalExecutor
 from ecgquorum.cohorts.cohort import FIELDS
 from ecgquorum.errors import TrainingError, TuningError
-from ecgquorum.recipe import load_study, parse_study
+from ecgquorum.parallel import LocalExecutor
+from ecgquorum.recipes import load_study, parse_study
 from ecgquorum.tuning import search_space, tune
 
 from ..conftest import TINY_RECIPE

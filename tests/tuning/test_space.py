@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ecgquorum.errors import TuningError
-from ecgquorum.recipe import PartitionRecipe, load_recipe, recipe_names
+from ecgquorum.recipes import PartitionRecipe, load_recipe, recipe_names
 from ecgquorum.training import check_trainable
 from ecgquorum.training.decorrelation import fewest_records
 from ecgquorum.tuning import search_space

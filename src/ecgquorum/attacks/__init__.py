@@ -1,13 +1,13 @@
 """Attacks: small changes of recordings that make a classifier err."""
 
 from ecgquorum.attacks.apgd import APGD, dlr_loss
-from ecgquorum.attacks.attack import Attack, Classifier, ascended, gradient_of, projected, random_change
-from ecgquorum.attacks.building import ATTACKS, build_attack
+from ecgquorum.attacks.attack import Attack, Classifier, input_gradient, pgd_steps, projected, random_perturbation
+from ecgquorum.attacks.confident_pgd import ConfidentPGD
 from ecgquorum.attacks.pgd import PGD
-from ecgquorum.attacks.quiet import QuietPGD
+from ecgquorum.attacks.registry import ATTACKS, build_attack
 from ecgquorum.attacks.sap import CPSC_KERNELS, PHYSIONET_KERNELS, SAP
 from ecgquorum.attacks.square import Square
-from ecgquorum.attacks.worst import WorstCase, standard_suite
+from ecgquorum.attacks.worst_case import WorstCase, standard_suite
 
 __all__ = [
     "APGD",
@@ -18,14 +18,14 @@ __all__ = [
     "SAP",
     "Attack",
     "Classifier",
-    "QuietPGD",
+    "ConfidentPGD",
     "Square",
     "WorstCase",
-    "ascended",
     "build_attack",
     "dlr_loss",
-    "gradient_of",
+    "input_gradient",
+    "pgd_steps",
     "projected",
-    "random_change",
+    "random_perturbation",
     "standard_suite",
 ]

@@ -12,9 +12,9 @@ from ecgquorum.attacks.attack import (
     Classifier,
     Loss,
     cross_entropy,
-    gradient_of,
+    input_gradient,
     projected,
-    random_change,
+    random_perturbation,
     steepest,
 )
 from ecgquorum.cohorts import Batch
@@ -38,8 +38,8 @@ class APGD(Attack):
         """The iterate with the highest loss."""
         loss = cross_entropy(classifier, batch.label) if self.objective == "ce" else dlr_loss(classifier, batch.label)
         bound = self.bound(batch)
-        change = projected(random_change(batch, bound, self.norm, generator), bound, self.norm)
-        values, gradient = gradient_of(loss, batch.signal + change)
+        change = projected(random_perturbation(batch, bound, self.norm, generator), bound, self.norm)
+        values, gradient = input_gradient(loss, batch.signal + change)
         best, best_loss, best_gradient = change, values, gradient
         before, size = change, 2 * bound
         marks = _checkpoints(self.n_steps)
@@ -50,7 +50,7 @@ class APGD(Attack):
             pull = _MOMENTUM if number else 1.0
             moved = projected(change + pull * (ahead - change) + (1 - pull) * (change - before), bound, self.norm)
             before, change = change, moved
-            found, gradient = gradient_of(loss, batch.signal + change)
+            found, gradient = input_gradient(loss, batch.signal + change)
             gained = gained + (found > values)
             values = found
             better = (found > best_loss)[:, None, None]

@@ -72,7 +72,7 @@ def cross_entropy(classifier: Classifier, label: Tensor) -> Loss:
     return loss
 
 
-def gradient_of(loss: Loss, x: Tensor) -> tuple[Tensor, Tensor]:
+def input_gradient(loss: Loss, x: Tensor) -> tuple[Tensor, Tensor]:
     """Each recording's loss (batch,), and its gradient with respect to x."""
     x = x.detach().requires_grad_()
     values = loss(x)
@@ -97,7 +97,7 @@ def projected(change: Tensor, bound: Tensor, norm: Norm) -> Tensor:
     return change * (bound / length.clamp_min(1e-30)).clamp_max(1.0)
 
 
-def ascended(
+def pgd_steps(
     loss: Loss,
     batch: Batch,
     bound: Tensor,
@@ -116,17 +116,17 @@ def ascended(
     change = torch.zeros_like(batch.signal) if start is None else start
     kept, kept_loss = change, None
     for _ in range(n_steps):
-        values, gradient = gradient_of(loss, batch.signal + change)
+        values, gradient = input_gradient(loss, batch.signal + change)
         if best:
-            kept, kept_loss = worse_of(kept, kept_loss, change, values)
+            kept, kept_loss = keep_worse(kept, kept_loss, change, values)
         change = projected(change + step * bound * steepest(gradient * batch.valid, norm), bound, norm)
     if best:
         with torch.no_grad():
-            change, _ = worse_of(kept, kept_loss, change, loss(batch.signal + change))
+            change, _ = keep_worse(kept, kept_loss, change, loss(batch.signal + change))
     return batch.signal + change
 
 
-def worse_of(kept: Tensor, kept_loss: Tensor | None, found: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+def keep_worse(kept: Tensor, kept_loss: Tensor | None, found: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     """For each recording what has the higher loss, and that loss; `kept_loss` None means that nothing is kept yet."""
     if kept_loss is None:
         return found, values
@@ -134,7 +134,7 @@ def worse_of(kept: Tensor, kept_loss: Tensor | None, found: Tensor, values: Tens
     return torch.where(better[:, None, None], found, kept), torch.where(better, values, kept_loss)
 
 
-def random_change(batch: Batch, bound: Tensor, norm: Norm, generator: torch.Generator) -> Tensor:
+def random_perturbation(batch: Batch, bound: Tensor, norm: Norm, generator: torch.Generator) -> Tensor:
     """A random change within the bound, on valid samples only."""
     shape = batch.signal.shape
     if norm == "linf":

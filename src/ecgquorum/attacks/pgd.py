@@ -6,7 +6,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from ecgquorum.attacks.attack import Attack, Classifier, ascended, cross_entropy, random_change, worse_of
+from ecgquorum.attacks.attack import Attack, Classifier, cross_entropy, keep_worse, pgd_steps, random_perturbation
 from ecgquorum.cohorts import Batch
 
 
@@ -34,12 +34,12 @@ class PGD(Attack):
         loss, bound = cross_entropy(classifier, batch.label), self.bound(batch)
         kept, kept_loss = batch.signal, None
         for _ in range(self.restarts):
-            start = random_change(batch, bound, self.norm, generator) if self.random_start else self.start
-            found = ascended(
+            start = random_perturbation(batch, bound, self.norm, generator) if self.random_start else self.start
+            found = pgd_steps(
                 loss, batch, bound, start=start, norm=self.norm, step=self.step, n_steps=self.n_steps, best=self.best
             )
             if self.restarts == 1:
                 return found
             with torch.no_grad():
-                kept, kept_loss = worse_of(kept, kept_loss, found, loss(found))
+                kept, kept_loss = keep_worse(kept, kept_loss, found, loss(found))
         return kept

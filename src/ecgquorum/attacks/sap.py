@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ecgquorum.attacks.attack import Attack, Classifier, cross_entropy, gradient_of
+from ecgquorum.attacks.attack import Attack, Classifier, cross_entropy, input_gradient
 from ecgquorum.attacks.pgd import PGD
 from ecgquorum.cohorts import Batch
 from ecgquorum.errors import AttackError
@@ -62,7 +62,7 @@ class SAP(Attack):
             return batch.signal + smooth(theta, kernel) * batch.valid
 
         for _ in range(self.n_steps):
-            _, gradient = gradient_of(lambda t: loss(smoothed(t)), theta)
+            _, gradient = input_gradient(lambda t: loss(smoothed(t)), theta)
             moved = theta + self.step * bound * gradient.sign() * batch.valid
             theta = torch.minimum(torch.maximum(moved, -bound), bound)
         return smoothed(theta)

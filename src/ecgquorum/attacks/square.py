@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ecgquorum.attacks.apgd import dlr_loss
-from ecgquorum.attacks.attack import Attack, Classifier, random_change
+from ecgquorum.attacks.attack import Attack, Classifier, random_perturbation
 from ecgquorum.cohorts import Batch
 
 
@@ -28,7 +28,7 @@ class Square(Attack):
         bound, (n_records, n_leads, n_samples) = self.bound(batch), batch.signal.shape
         loss = dlr_loss(classifier, batch.label)
         with torch.no_grad():
-            change = random_change(batch, bound, "linf", generator).sign() * bound * batch.valid
+            change = random_perturbation(batch, bound, "linf", generator).sign() * bound * batch.valid
             best = loss(batch.signal + change)
             time = torch.arange(n_samples, device=batch.signal.device)
             for query in range(self.n_queries):

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgquorum.console import err
-from ecgquorum.console import out as stdout
+from ecgquorum.cli.console import err
+from ecgquorum.cli.console import out as stdout
 from ecgquorum.errors import EcgQuorumError, PolicyError
-from ecgquorum.recipe import recipe_names
+from ecgquorum.recipes import recipe_names
 
 if TYPE_CHECKING:
-    from ecgquorum.recordings import Hints
+    from ecgquorum.recordings import FileDefaults
 
 app = typer.Typer(
     help="Small ensembles of ECG classifiers whose disagreement tells when not to trust them. Research use only.",
@@ -62,7 +62,7 @@ def main() -> None:
 
 def _is_first_to_fail() -> bool:
     """Whether no other rank has told what is wrong; without ranks there is no other, and no need to load PyTorch."""
-    ranks = sys.modules.get("ecgquorum.ranks")
+    ranks = sys.modules.get("ecgquorum.parallel.distributed")
     return ranks is None or ranks.is_first_to_fail()
 
 
@@ -92,10 +92,10 @@ def _options(
     """Small ensembles of ECG classifiers whose disagreement tells when not to trust them. Research use only."""
 
 
-def hints_from(rate: float | None, leads: str | None, units: str | None) -> "Hints":
-    from ecgquorum.recordings import Hints
+def hints_from(rate: float | None, leads: str | None, units: str | None) -> "FileDefaults":
+    from ecgquorum.recordings import FileDefaults
 
-    return Hints(rate, listed(leads) if leads else None, units)
+    return FileDefaults(rate, listed(leads) if leads else None, units)
 
 
 def listed(text: str) -> tuple[str, ...]:

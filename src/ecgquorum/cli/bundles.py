@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ecgquorum.cli.application import app
-from ecgquorum.console import out as stdout
+from ecgquorum.cli.console import out as stdout
 from ecgquorum.errors import BundleError
 
 
@@ -19,7 +19,7 @@ def card(
 ) -> None:
     """Show an ensemble's model card: what it is for, its data and their terms, its results, its known failures."""
     from ecgquorum import load_ensemble, model_card
-    from ecgquorum.atomic import write_atomically
+    from ecgquorum._internal.atomic import write_atomic
 
     text = model_card(load_ensemble(model).card)
     if out is None:
@@ -27,7 +27,7 @@ def card(
         return
     if out.is_dir():
         raise BundleError(f"{out}: expected the name of a file, found a folder")
-    write_atomically(out, text)
+    write_atomic(out, text)
     stdout.print(f"card: {out}", markup=False)
 
 
@@ -58,7 +58,7 @@ def export(
     The graph is run by onnxruntime and compared with the ensemble before the file is written.
     """
     from ecgquorum import export_onnx, load_ensemble
-    from ecgquorum.ensemble.exporting import TOLERANCE
+    from ecgquorum.ensemble.onnx_export import TOLERANCE
 
     ensemble = load_ensemble(model)
     path = export_onnx(ensemble, out)

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from ecgquorum.cli.application import cohort_app
-from ecgquorum.console import counting, print_cohort, print_report
-from ecgquorum.console import out as stdout
+from ecgquorum.cli.console import counting, print_cohort, print_report
+from ecgquorum.cli.console import out as stdout
 
 
 @cohort_app.command("build")

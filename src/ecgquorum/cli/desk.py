@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ecgquorum.cli.application import DEFAULT_MODEL, app
-from ecgquorum.console import err, print_table
-from ecgquorum.console import out as stdout
+from ecgquorum.cli.console import err, print_table
+from ecgquorum.cli.console import out as stdout
 from ecgquorum.errors import DeskError
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def serve(
     It answers this machine alone until there are tokens (`ecgquorum token add`). Ctrl-C ends it; nothing is lost.
     """
     _needs_extra()
-    from ecgquorum.service.demo import AUDIT_SHARE
-    from ecgquorum.service.serving import open_desk
-    from ecgquorum.service.serving import serve as run
+    from ecgquorum.service.demo_desk import AUDIT_SHARE
+    from ecgquorum.service.server import open_desk
+    from ecgquorum.service.server import serve as run
     from ecgquorum.service.settings import Settings
 
     share = audit if audit is not None else AUDIT_SHARE if demo else Settings.audit_share

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ecgquorum.cli.application import INTERRUPTED, CohortFolder, Device, RecipeName, app, listed
-from ecgquorum.cli.executors import Address, ExecutorOption, Threads, Where, Workers, chosen_executor
-from ecgquorum.console import err, print_table
-from ecgquorum.console import out as stdout
-from ecgquorum.recipe import load_study
+from ecgquorum.cli.console import err, print_table
+from ecgquorum.cli.console import out as stdout
+from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
+from ecgquorum.recipes import load_study
 
 if TYPE_CHECKING:
     from ecgquorum.tuning import Search, Trial
@@ -54,7 +54,7 @@ def tune(
     loaded, opened = load_study(recipe), Cohort(cohort)
     try:
         with (
-            chosen_executor(executor, workers, threads, address, device) as chosen,
+            choose_executor(executor, workers, threads, address, device) as chosen,
             study_progress(err) as progress,
         ):
             search = searched(

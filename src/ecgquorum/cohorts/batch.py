@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ecgquorum.recordings.fitting import Signal, windowed
+from ecgquorum.preprocessing.input_spec import Signal, pad_or_cut
 
 
 class Batch(NamedTuple):
@@ -26,12 +26,12 @@ class Batch(NamedTuple):
         return Batch(*(part[rows.to(part.device) if isinstance(rows, Tensor) else rows] for part in self))
 
 
-def batch_of(signals: Sequence[Signal], n_window: int, labels: Sequence[int] | None = None) -> Batch:
+def make_batch(signals: Sequence[Signal], n_window: int, labels: Sequence[int] | None = None) -> Batch:
     """Fitted signals, padded or cut to one window of `n_window` samples; without labels, all are -1."""
     signal = np.zeros((len(signals), len(signals[0]), n_window), dtype=np.float32)
     valid = np.zeros((len(signals), 1, n_window), dtype=bool)
     for row, fitted in enumerate(signals):
-        padded, place = windowed(fitted, n_window)
+        padded, place = pad_or_cut(fitted, n_window)
         signal[row] = padded
         valid[row, :, place] = True
     label = torch.tensor([-1] * len(signals) if labels is None else list(labels))

@@ -11,19 +11,19 @@ from typing import IO
 
 import numpy as np
 
-from ecgquorum.atomic import folder_written_whole, write_atomically
+from ecgquorum._internal.atomic import atomic_folder, write_atomic
 from ecgquorum.cohorts.cohort import FIELDS, FORMAT, PARTS, Cohort, Row, data_hash
-from ecgquorum.cohorts.cpsc2018 import cpsc2018
-from ecgquorum.cohorts.folder import LABELS_FILE, labelled_folder
-from ecgquorum.cohorts.physionet2017 import LABEL_FILES, physionet2017
-from ecgquorum.cohorts.source import Source
+from ecgquorum.cohorts.sources.cpsc2018 import cpsc2018
+from ecgquorum.cohorts.sources.folder import LABELS_FILE, labelled_folder
+from ecgquorum.cohorts.sources.physionet2017 import LABEL_FILES, physionet2017
+from ecgquorum.cohorts.sources.simulated import PREFIX, synthetic
+from ecgquorum.cohorts.sources.source import Source
 from ecgquorum.cohorts.split import permutation_test_ids, split_parts
-from ecgquorum.cohorts.synthetic import PREFIX, synthetic
 from ecgquorum.errors import CohortError, FittingError, RecordingError
+from ecgquorum.preprocessing.input_spec import fill_gaps, resample, select_leads
 from ecgquorum.recordings import Recording, Unreadable
 from ecgquorum.recordings.filetree import open_tree
-from ecgquorum.recordings.fitting import resampled, selected_leads, without_gaps
-from ecgquorum.recordings.leads import normalised_lead
+from ecgquorum.recordings.leads import normalise_lead
 from ecgquorum.recordings.recording import FASTEST_RATE_HZ, SLOWEST_RATE_HZ
 
 Progress = Callable[[int, int], None]
@@ -92,8 +92,8 @@ def build_cohort(
         raise CohortError(f"--rate: expected {SLOWEST_RATE_HZ:g} to {FASTEST_RATE_HZ:g} Hz, found {rate_hz:g}")
     fixed = None if test_ids is None else _test_ids(Path(test_ids), list(source.load))
     report = BuildReport(notices=list(source.notices))
-    with folder_written_whole(out) as folder:
-        wanted = tuple(normalised_lead(name) for name in leads or ()) or source.leads
+    with atomic_folder(out) as folder:
+        wanted = tuple(normalise_lead(name) for name in leads or ()) or source.leads
         with (folder / "unsorted.f32").open("wb") as file:
             rows, leads_kept, rate_kept = _written(
                 file, source, report, fixed or set(), rate_hz or source.rate_hz, wanted, progress
@@ -108,7 +108,7 @@ def build_cohort(
         writer = csv.DictWriter(table, FIELDS)
         writer.writeheader()
         writer.writerows(asdict(row) for row in rows)
-        write_atomically(folder / "records.csv", table.getvalue())
+        write_atomic(folder / "records.csv", table.getvalue())
         card = {
             "format": FORMAT,
             "source": source.name,
@@ -122,7 +122,7 @@ def build_cohort(
             "data_hash": data_hash(rows, source.classes, leads_kept, rate_kept),
             "left_out": asdict(report),
         }
-        write_atomically(folder / "cohort.json", json.dumps(card, indent=1, ensure_ascii=False) + "\n")
+        write_atomic(folder / "cohort.json", json.dumps(card, indent=1, ensure_ascii=False) + "\n")
     return Cohort(out), report
 
 
@@ -147,7 +147,7 @@ def _written(
             if recording.correction:
                 corrected.append(f"{record}: {recording.correction}")
             leads, rate_hz = leads or recording.leads, rate_hz or recording.rate_hz
-            chosen = selected_leads(recording, leads)
+            chosen = select_leads(recording, leads)
             content = hashlib.sha256(f"{chosen.rate_hz:g}".encode() + chosen.signal.tobytes()).hexdigest()
             first, labels = first_with.setdefault(content, (record, recording.labels))
             if first != record and labels != recording.labels and first not in fixed:
@@ -156,7 +156,7 @@ def _written(
             elif first != record:
                 report.duplicates.append((record, first))
             elif (label := _single_label(recording, record, source, report)) is not None:
-                signal = resampled(without_gaps(chosen), chosen.rate_hz, rate_hz)
+                signal = resample(fill_gaps(chosen), chosen.rate_hz, rate_hz)
                 samples = np.ascontiguousarray(signal, dtype="<f4").tobytes()
                 file.write(samples)
                 kept_hash = hashlib.sha256(samples).hexdigest()

@@ -17,9 +17,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgquorum.cohorts.batch import Batch, batch_of
+from ecgquorum.cohorts.batch import Batch, make_batch
 from ecgquorum.errors import CohortError
-from ecgquorum.recordings import InputSpec, Recording
+from ecgquorum.preprocessing import InputSpec
+from ecgquorum.recordings import Recording
 
 Part = Literal["train", "tune", "test"]
 PARTS: tuple[Part, ...] = ("train", "tune", "test")
@@ -96,7 +97,7 @@ class Cohort:
     def batch(self, indices: Sequence[int] | NDArray[np.int64], spec: InputSpec) -> Batch:
         """These recordings, scaled and brought to the window that `spec` asks for."""
         signals = [spec.scaled(self.signal(int(index))) for index in indices]
-        return batch_of(signals, spec.n_window, self.labels[list(indices)].tolist())
+        return make_batch(signals, spec.n_window, self.labels[list(indices)].tolist())
 
     def by_length(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """Places in `indices`, of the shortest recording first."""

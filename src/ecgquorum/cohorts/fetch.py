@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ecgquorum.atomic import write_atomically
-from ecgquorum.cohorts import cpsc2018, physionet2017
+from ecgquorum._internal.atomic import write_atomic
+from ecgquorum.cohorts.sources import cpsc2018, physionet2017
 from ecgquorum.errors import FetchError
 
 _AT_ONCE = 8
@@ -73,7 +73,7 @@ def fetch(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    write_atomically(out / "TERMS.txt", f"{name} from {base}\n{data_set.terms}\n")
+    write_atomic(out / "TERMS.txt", f"{name} from {base}\n{data_set.terms}\n")
     return out
 
 

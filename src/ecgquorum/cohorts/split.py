@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ecgquorum._internal.seeds import numpy_generator
 from ecgquorum.cohorts.cohort import PARTS, Part
-from ecgquorum.randomness import numpy_generator
 
 
 def split_parts(

@@ -1,22 +1,22 @@
 """Members that answer together: the ensemble, its predictions, its bundle on disk."""
 
-from ecgquorum.ensemble.bundle import bundled_names, load_ensemble, save_bundle
-from ecgquorum.ensemble.classifying import classify_files
+from ecgquorum.ensemble.attribution import Attribution, attribute
+from ecgquorum.ensemble.bundle import bundle_names, load_ensemble, save_bundle
 from ecgquorum.ensemble.ensemble import Ensemble
-from ecgquorum.ensemble.exporting import export_onnx
-from ecgquorum.ensemble.looking import Looks, looked_at
+from ecgquorum.ensemble.onnx_export import export_onnx
+from ecgquorum.ensemble.predict_files import predict_files
 from ecgquorum.ensemble.prediction import Prediction, entropy, information_range
 
 __all__ = [
+    "Attribution",
     "Ensemble",
-    "Looks",
     "Prediction",
-    "bundled_names",
-    "classify_files",
+    "attribute",
+    "bundle_names",
     "entropy",
     "export_onnx",
     "information_range",
     "load_ensemble",
-    "looked_at",
+    "predict_files",
     "save_bundle",
 ]

@@ -20,13 +20,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as bytes_from_tensors
 
-from ecgquorum.atomic import write_atomically
+from ecgquorum._internal.atomic import write_atomic
+from ecgquorum._internal.checksums import add_checksum, has_valid_checksum
 from ecgquorum.ensemble.ensemble import Ensemble
 from ecgquorum.errors import BundleError, EcgQuorumError
 from ecgquorum.members import build_member
-from ecgquorum.recipe import Recipe, parse_recipe
-from ecgquorum.recordings import InputSpec
-from ecgquorum.sealing import is_sealed, sealed
+from ecgquorum.preprocessing import InputSpec
+from ecgquorum.recipes import Recipe, parse_recipe
 
 FORMAT = 1
 WEIGHTS, CARD = "weights.safetensors", "card.json"
@@ -74,8 +74,8 @@ def save_bundle(ensemble: Ensemble, recipe: Recipe, path: str | Path, facts: Map
 
 def _written(path: Path, weights: bytes, card: dict[str, Any]) -> Path:
     (path / CARD).unlink(missing_ok=True)
-    write_atomically(path / WEIGHTS, weights)
-    write_atomically(path / CARD, json.dumps(sealed(card, "card_sha256"), indent=1, ensure_ascii=False) + "\n")
+    write_atomic(path / WEIGHTS, weights)
+    write_atomic(path / CARD, json.dumps(add_checksum(card, "card_sha256"), indent=1, ensure_ascii=False) + "\n")
     return path
 
 
@@ -136,7 +136,7 @@ def add_to_card(path: str | Path, out: str | Path, facts: Mapping[str, Any]) -> 
     return _written(out, content, {key: value for key, value in card.items() if key != "card_sha256"} | dict(facts))
 
 
-def bundled_names() -> list[str]:
+def bundle_names() -> list[str]:
     """The names of the bundles that ship with ecgquorum."""
     folder = files("ecgquorum") / "bundles"
     return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
@@ -146,9 +146,9 @@ def _located(path_or_name: str | Path) -> Path:
     path = Path(path_or_name)
     if path.is_dir():
         return path
-    if str(path_or_name) in bundled_names():
+    if str(path_or_name) in bundle_names():
         return Path(str(files("ecgquorum") / "bundles" / str(path_or_name)))
-    known = ", ".join(bundled_names()) or "none ship with this version"
+    known = ", ".join(bundle_names()) or "none ship with this version"
     raise BundleError(f"{path_or_name}: expected the folder of a bundle, or the name of one ({known}), found neither")
 
 
@@ -163,7 +163,7 @@ def _read_card(path: Path) -> dict[str, Any]:
     if not isinstance(card, dict) or card.get("format") != FORMAT:
         found = card.get("format") if isinstance(card, dict) else "no object"
         raise BundleError(f"{path}/{CARD}: expected format {FORMAT}, found {found}")
-    if not is_sealed(card, "card_sha256"):
+    if not has_valid_checksum(card, "card_sha256"):
         raise BundleError(f"{path}/{CARD}: expected its own SHA-256 to match, found the card changed or damaged")
     missing = [key for key in _REQUIRED if key not in card]
     if missing:

@@ -40,7 +40,7 @@ def error_correlation(one_wrong: NDArray[np.bool_], other_wrong: NDArray[np.bool
     return float(a @ b) / norm if norm else float("nan")
 
 
-def diversity_report(features: list[Array], labels: NDArray[np.int64], answers: NDArray[np.int64]) -> dict[str, Any]:
+def report_diversity(features: list[Array], labels: NDArray[np.int64], answers: NDArray[np.int64]) -> dict[str, Any]:
     """Every pair of members compared, as plain numbers; NaN becomes None.
 
     features: one (record, feature) array a member · labels: (record,) · answers: (record, member)

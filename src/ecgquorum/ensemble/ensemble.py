@@ -8,12 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ecgquorum.cohorts import Batch, Cohort, Part, batch_of
+from ecgquorum.cohorts import Batch, Cohort, Part, make_batch
 from ecgquorum.ensemble.prediction import Prediction
 from ecgquorum.errors import FittingError
 from ecgquorum.members import Member
-from ecgquorum.recordings import InputSpec, Recording
-from ecgquorum.recordings.fitting import Signal, covering_windows
+from ecgquorum.preprocessing import InputSpec
+from ecgquorum.preprocessing.input_spec import Signal, split_windows
+from ecgquorum.recordings import Recording
 
 _BATCH = 32
 
@@ -76,7 +77,7 @@ class Ensemble(nn.Module):
         probs[order] = sorted_probs
         return self._prediction([cohort.rows[i].id for i in indices], probs)
 
-    def predict_fitted(self, ids: Sequence[str], signals: Sequence[Signal]) -> Prediction:
+    def predict_prepared(self, ids: Sequence[str], signals: Sequence[Signal]) -> Prediction:
         """Classify signals that `self.spec.fit` has already fitted."""
         return self._predicted_in_windows(zip(ids, signals, strict=True))
 
@@ -88,15 +89,15 @@ class Ensemble(nn.Module):
         def batches() -> Iterator[Batch]:
             waiting: list[Signal] = []
             for record, signal in fitted:
-                for window in covering_windows(signal, self.spec.n_window):
+                for window in split_windows(signal, self.spec.n_window):
                     owners.append(len(ids))
                     waiting.append(window)
                     if len(waiting) == _BATCH:
-                        yield batch_of(waiting, self.spec.n_window)
+                        yield make_batch(waiting, self.spec.n_window)
                         waiting.clear()
                 ids.append(record)
             if waiting:
-                yield batch_of(waiting, self.spec.n_window)
+                yield make_batch(waiting, self.spec.n_window)
 
         probs = self._probs(batches(), lambda window: ids[owners[window]])
         sums = np.zeros((len(ids), *probs.shape[1:]))

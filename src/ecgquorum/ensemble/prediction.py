@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgquorum.calibration import tempered
+from ecgquorum.metrics.calibration import apply_temperature
 
 Array = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ class Prediction:
     @property
     def calibrated(self) -> Array:
         """(record, class): the mean probabilities at the temperature that was fitted on the tune part."""
-        return tempered(self.probs, self.temperature)
+        return apply_temperature(self.probs, self.temperature)
 
     @property
     def label_index(self) -> NDArray[np.int64]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgquorum.randomness import numpy_generator
-from ecgquorum.recipe import AttackRecipe, EvaluationRecipe
+from ecgquorum._internal.seeds import numpy_generator
+from ecgquorum.recipes import AttackRecipe, EvaluationRecipe
 
 NATURAL = "natural"
 WORST, MIXED, MASKING = "worst of all", "mixed", "masking"
@@ -35,7 +35,7 @@ class Condition:
         return self.attack if self.attack == NATURAL else f"{self.attack} on {self.target}, {self.epsilon:g}"
 
 
-def planned_conditions(evaluation: EvaluationRecipe) -> list[tuple[Condition, AttackRecipe | None]]:
+def plan_conditions(evaluation: EvaluationRecipe) -> list[tuple[Condition, AttackRecipe | None]]:
     """Natural first, then attack by attack, from weak to strong; each with the recipe it comes from."""
     planned: list[tuple[Condition, AttackRecipe | None]] = [(Condition(), None)]
     for recipe in evaluation.attacks:
@@ -57,7 +57,7 @@ def mixtures(conditions: Sequence[Condition]) -> list[tuple[str, str, tuple[int,
     return found
 
 
-def chosen_records(n_part: int, records: int | None, seed: int) -> NDArray[np.int64]:
+def choose_records(n_part: int, records: int | None, seed: int) -> NDArray[np.int64]:
     """Places in the part of `records` recordings drawn at random, in order; fewer are always among more."""
     if records is None or records >= n_part:
         return np.arange(n_part)

@@ -7,8 +7,8 @@ from itertools import combinations, permutations
 import numpy as np
 
 from ecgquorum.ensemble.diversity import adjusted_r2, linear_cka
-from ecgquorum.evaluation.measures import Array, Estimate, Flags, bootstrapped, jackknifed
-from ecgquorum.evaluation.measuring import UNDEFINED, Answers, Measured
+from ecgquorum.evaluation.metric_rows import UNDEFINED, Answers, Measured
+from ecgquorum.metrics.measures import Array, Estimate, Flags, bootstrap, jackknife
 
 
 def diversity_rows(features: list[Array | None], answers: Answers) -> Iterator[Measured]:
@@ -22,7 +22,7 @@ def diversity_rows(features: list[Array | None], answers: Answers) -> Iterator[M
         one, other = features[i], features[j]
         if one is None or other is None:
             return Measured(name, f"{i}{arrow}{j}", UNDEFINED, "a member that gives no features")
-        found = jackknifed(lambda kept: measure(one[kept], other[kept]), len(one))
+        found = jackknife(lambda kept: measure(one[kept], other[kept]), len(one))
         few = "" if np.isfinite(found.value) else f"{len(one)} recordings are too few for {one.shape[1]} features"
         return Measured(name, f"{i}{arrow}{j}", found, few, len(one))
 
@@ -33,7 +33,7 @@ def diversity_rows(features: list[Array | None], answers: Answers) -> Iterator[M
     for i, j in combinations(range(len(features)), 2):
         yield of_features("linear_cka", linear_cka, i, j, ", ")
         differ = said[:, i] != said[:, j]
-        disagreement = bootstrapped(partial(_mean, differ), len(said))
+        disagreement = bootstrap(partial(_mean, differ), len(said))
         yield Measured("disagreement", f"{i}, {j}", disagreement)
         correlation = _error_correlation(wrong[:, i], wrong[:, j])
         reason = "" if np.isfinite(correlation.value) else "a member makes no errors, or only errors"
@@ -47,7 +47,7 @@ def _error_correlation(one: Flags, other: Flags) -> Estimate:
         shared = _mean(one & other, weights) - a * b
         return np.asarray(np.divide(shared, spread, out=np.full_like(a, np.nan), where=spread > 1e-12))
 
-    return bootstrapped(measure, len(one))
+    return bootstrap(measure, len(one))
 
 
 def _mean(flags: Flags, weights: Array) -> Array:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.cohorts import Batch, Cohort
-from ecgquorum.evaluation.measures import Flags, Labels
-from ecgquorum.recordings import InputSpec
+from ecgquorum.metrics.measures import Flags, Labels
+from ecgquorum.preprocessing import InputSpec
 
 N_EXAMPLES, EXAMPLE_S = 3, 6.0
 
@@ -30,7 +30,7 @@ class Example:
     drawn_of: dict[int, tuple[str, ...]]
 
 
-def chosen_examples(cohort: Cohort, indices: Labels, eligible: Flags, all_right: Flags) -> list[Example]:
+def choose_examples(cohort: Cohort, indices: Labels, eligible: Flags, all_right: Flags) -> list[Example]:
     """One a class: its first eligible recording that all ensembles get right when it is natural, else its first."""
     truth, lead = cohort.labels[indices], _lead(cohort)
     examples: list[Example] = []

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgquorum.atomic import write_atomically
+from ecgquorum._internal.atomic import write_atomic
+from ecgquorum._internal.checksums import add_checksum, has_valid_checksum
 from ecgquorum.errors import ScorecardError
 from ecgquorum.evaluation.conditions import Condition
 from ecgquorum.evaluation.examples import Example
-from ecgquorum.evaluation.measures import Estimate
-from ecgquorum.evaluation.measuring import Answers, Measured
-from ecgquorum.sealing import is_sealed, sealed
+from ecgquorum.evaluation.metric_rows import Answers, Measured
+from ecgquorum.metrics.measures import Estimate
 
 FORMAT = 2
 
@@ -159,8 +159,8 @@ class Scorecard:
             "predictions": {"file": beside.name, "sha256": hashlib.sha256(content).hexdigest()},
             "rows": [asdict(row) for row in self.rows],
         }
-        write_atomically(beside, content)
-        write_atomically(path, _json(sealed(json.loads(json.dumps(document)), "sha256")))
+        write_atomic(beside, content)
+        write_atomic(path, _json(add_checksum(json.loads(json.dumps(document)), "sha256")))
         return path
 
     @classmethod
@@ -285,7 +285,7 @@ def _document(path: Path) -> dict[str, Any]:
     if document.get("format") != FORMAT:
         found = f"format {document.get('format')}"
         raise ScorecardError(f"{path}: expected a scorecard of format {FORMAT}, found {found}; evaluate again")
-    if not is_sealed(document, "sha256"):
+    if not has_valid_checksum(document, "sha256"):
         raise ScorecardError(f"{path}: expected a scorecard as it was written, found it changed or damaged")
     return document
 

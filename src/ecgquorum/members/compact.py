@@ -14,12 +14,12 @@ from scipy.signal import firwin
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ecgquorum import ranks
-from ecgquorum.members.bands import Bands
-from ecgquorum.members.dropout import Dropout
-from ecgquorum.members.folding import Folding, is_frozen
-from ecgquorum.members.member import Block, Member, coarser, live_span
-from ecgquorum.members.norm import BatchNorm2d
+from ecgquorum.members.band_filter import Bands
+from ecgquorum.members.kernels.batch_norm import BatchNorm2d
+from ecgquorum.members.kernels.dropout import Dropout
+from ecgquorum.members.kernels.folding import Folding, is_frozen
+from ecgquorum.members.member import Block, Member, downsample_mask, valid_span
+from ecgquorum.parallel import distributed
 
 INNER_RATE_HZ = 100.0
 _CHANNELS = (32, 48, 64, 96, 128)
@@ -126,7 +126,7 @@ def _masked(h: Tensor, live: Tensor | None) -> Tensor:
 
 
 def _coarser(live: Tensor | None) -> Tensor | None:
-    return None if live is None else coarser(live[:, :, 0], 2)[:, :, None]
+    return None if live is None else downsample_mask(live[:, :, 0], 2)[:, :, None]
 
 
 @final
@@ -157,15 +157,15 @@ class CompactMember(Member):
 
         Padding that no recording of the batch reaches is left out: it would be masked in every block.
         """
-        live, heard = live_span(x), self.bands(x)
+        live, heard = valid_span(x), self.bands(x)
         if torch.compiler.is_exporting():  # a graph cannot look at what is in a batch
-            return self.decimation(heard)[:, :, None], coarser(live, self.decimation.factor)[:, :, None]
+            return self.decimation(heard)[:, :, None], downsample_mask(live, self.decimation.factor)[:, :, None]
         first, last = self._reached(live if span is None else span)
-        if self.training and ranks.shared():  # batch norm counts what is left, which must be the same for all
-            first, last = ranks.widest(first, last)
+        if self.training and distributed.shared():  # batch norm counts what is left, which must be the same for all
+            first, last = distributed.widest(first, last)
         if last - first < x.shape[2]:
             live, heard = live[..., first:last], heard[..., first:last]
-        live = coarser(live, self.decimation.factor)
+        live = downsample_mask(live, self.decimation.factor)
         return self.decimation(heard)[:, :, None], None if bool(live.all()) else live[:, :, None]
 
     def _reached(self, live: Tensor) -> tuple[int, int]:

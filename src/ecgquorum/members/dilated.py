@@ -13,13 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ecgquorum.members.bands import Bands
-from ecgquorum.members.convolution import Geometry, convolved
-from ecgquorum.members.dropout import Dropout
-from ecgquorum.members.folding import Folded, Folding, is_frozen
+from ecgquorum.members.band_filter import Bands
+from ecgquorum.members.kernels.batch_norm import BatchNorm1d
+from ecgquorum.members.kernels.dropout import Dropout
+from ecgquorum.members.kernels.folding import Folded, Folding, is_frozen
+from ecgquorum.members.kernels.patch_convolution import patch_convolved
+from ecgquorum.members.kernels.tiled_convolution import Geometry, convolved
 from ecgquorum.members.member import Block, Member
-from ecgquorum.members.norm import BatchNorm1d
-from ecgquorum.members.patches import patch_convolved
 
 
 class _Shape(NamedTuple):

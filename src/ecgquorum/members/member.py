@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ecgquorum.members.bands import BandMask, Bands
+from ecgquorum.members.band_filter import BandFilter, Bands
 
 
 class Block(nn.Module, ABC):
@@ -46,7 +46,7 @@ class Member(nn.Module, ABC):
         self, blocks: list[Block], n_features: int, n_classes: int, rate_hz: float, bands: Bands | None
     ) -> None:
         super().__init__()
-        self.bands = BandMask(bands, rate_hz) if bands is not None else nn.Identity()
+        self.bands = BandFilter(bands, rate_hz) if bands is not None else nn.Identity()
         self.blocks = nn.ModuleList(blocks)
         self.head = nn.Linear(n_features, n_classes)
         self.n_features = n_features
@@ -92,12 +92,12 @@ class Member(nn.Module, ABC):
         """The mean over time, (batch, feature)."""
 
 
-def coarser(live: Tensor, step: int) -> Tensor:
+def downsample_mask(live: Tensor, step: int) -> Tensor:
     """`live` at every `step`-th position: 1 where any of the next `step` samples is live, so that none is lost."""
     return live if step == 1 else F.max_pool1d(live, step, ceil_mode=True)
 
 
-def live_span(x: Tensor) -> Tensor:
+def valid_span(x: Tensor) -> Tensor:
     """(batch, 1, time) of 0 and 1: from the first to the last sample that is not zero on some lead.
 
     Padding is exactly zero, so this finds the recording inside its window without being told. An all-zero input is

@@ -1,24 +1,18 @@
-"""One recording: what it is, how to read it, how to fit it to a model, how to simulate it."""
+"""ECG recordings: the data model, readers and writers of many formats, and discovery in folders and archives."""
 
-from ecgquorum.recordings.fitting import InputSpec
-from ecgquorum.recordings.hints import Hints
+from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD
-from ecgquorum.recordings.reading import Unreadable, read, read_all
+from ecgquorum.recordings.readers import Unreadable, read, read_all
 from ecgquorum.recordings.recording import Recording
-from ecgquorum.recordings.synthetic import LABELS, Simulation, simulate
-from ecgquorum.recordings.writing import write
+from ecgquorum.recordings.writers import write
 
 __all__ = [
-    "LABELS",
     "STANDARD_LEADS",
     "UNNAMED_LEAD",
-    "Hints",
-    "InputSpec",
+    "FileDefaults",
     "Recording",
-    "Simulation",
     "Unreadable",
     "read",
     "read_all",
-    "simulate",
     "write",
 ]

@@ -13,7 +13,7 @@ _PREFIX = re.compile(r"^(?:mdc_ecg_lead_|ecg[ _-]+lead[ _-]+|ecg[ _-]+|lead[ _-]
 _COUNTED = re.compile(r"^(?:ecg|ekg|channel|chan|ch|signal|sig|lead)?[ _-]*\d*$", re.IGNORECASE)
 
 
-def normalised_lead(name: str) -> str:
+def normalise_lead(name: str) -> str:
     """The standard spelling of a lead's name (`avr`, `Lead AVR`, `MDC_ECG_LEAD_aVR` -> `aVR`).
 
     Names that are no standard lead (`MLII`, `X`) come back as they are, without surrounding blanks.
@@ -25,6 +25,6 @@ def normalised_lead(name: str) -> str:
     return _BY_FOLDED_NAME.get(folded, stripped)
 
 
-def names_no_lead(name: str) -> bool:
+def is_not_a_lead(name: str) -> bool:
     """Whether a name is empty, says no more than that it is an ECG, or only counts (`ECG`, `ch2`, `Channel 3`)."""
     return _COUNTED.match(name.strip()) is not None

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.leads import normalised_lead
+from ecgquorum.recordings.leads import normalise_lead
 from ecgquorum.recordings.units import Correction
 
 SLOWEST_RATE_HZ, FASTEST_RATE_HZ = 25.0, 100_000.0
@@ -40,7 +40,7 @@ class Recording:
         if signal.ndim == 1:
             signal = signal[None]
         object.__setattr__(self, "signal", signal)
-        object.__setattr__(self, "leads", tuple(normalised_lead(name) for name in self.leads))
+        object.__setattr__(self, "leads", tuple(normalise_lead(name) for name in self.leads))
         where = self.source or self.id
         if signal.ndim != 2 or signal.size == 0:
             raise RecordingError(f"{where}: expected samples as (lead, time), found the shape {signal.shape}")

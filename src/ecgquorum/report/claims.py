@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from ecgquorum.evaluation.conditions import NATURAL, WORST
 from ecgquorum.evaluation.scorecard import Row, Scorecard
-from ecgquorum.recipe.study import WHOLE
-from ecgquorum.recipe.training import strategy_parts
+from ecgquorum.recipes.study import WHOLE
+from ecgquorum.recipes.training import strategy_parts
 from ecgquorum.report.notes import is_simulated
 from ecgquorum.report.tables import papers_figure
 

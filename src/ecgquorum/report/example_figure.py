@@ -5,9 +5,9 @@ from matplotlib.figure import Figure
 from ecgquorum.evaluation.conditions import NATURAL
 from ecgquorum.evaluation.examples import Example
 from ecgquorum.evaluation.scorecard import Scorecard
-from ecgquorum.recordings.paper import STANDARD
-from ecgquorum.report.paper import MM, draw_paper, paper_size_mm
-from ecgquorum.report.style import QUIET, RIGHT, WRONG
+from ecgquorum.report.ecg_paper import STANDARD
+from ecgquorum.report.figure_style import QUIET, RIGHT, WRONG
+from ecgquorum.report.paper_drawing import MM, draw_paper, paper_size_mm
 
 _HEIGHT_MV = (-0.9, 1.3)
 _TITLE_MM, _GAP_MM, _SAID_MM, _LINE_MM = 6.0, 5.0, 84.0, 4.2

@@ -7,13 +7,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ecgquorum.evaluation import measures
 from ecgquorum.evaluation.conditions import MASKING, MEMBERS, MIXED, NATURAL, WORST, mixtures
-from ecgquorum.evaluation.measures import Estimate, bootstrapped
-from ecgquorum.evaluation.mixing import assignments, mixed_deferral_curve
+from ecgquorum.evaluation.mixed_conditions import assignments, mixed_deferral_curve
 from ecgquorum.evaluation.scorecard import Scorecard
+from ecgquorum.metrics import measures
+from ecgquorum.metrics.measures import Estimate, bootstrap
 from ecgquorum.report.example_figure import examples_figure
-from ecgquorum.report.style import QUIET, line_look, look, panels, styled
+from ecgquorum.report.figure_style import QUIET, line_look, look, panels, styled
 
 _MIDDLE = 1  # which strength stands for attacks in figures that show one: the second
 
@@ -206,8 +206,8 @@ def _natural(card: Scorecard, e: int, measure: str, places: measures.Labels) -> 
     """The measure on these recordings when they are natural."""
     said = card.answers[e, 0].at(places)
     if measure == "accuracy":
-        return bootstrapped(partial(measures.accuracy, said.right), len(places))
-    found = bootstrapped(partial(measures.uncertainty_gap, said.right, said.uncertainty), len(places))
+        return bootstrap(partial(measures.accuracy, said.right), len(places))
+    found = bootstrap(partial(measures.uncertainty_gap, said.right, said.uncertainty), len(places))
     return found if np.isfinite(found.value) and not said.alone else None
 
 
@@ -251,7 +251,7 @@ FIGURES: dict[str, Callable[[Scorecard], Figure | None]] = {
 """Every figure of a report by its file name; None where a scorecard has nothing to draw."""
 
 
-def drawn_figures(card: Scorecard) -> dict[str, Figure]:
+def draw_figures(card: Scorecard) -> dict[str, Figure]:
     """All figures that the scorecard has something for."""
     with styled():
         drawn = {name: draw(card) for name, draw in FIGURES.items()}

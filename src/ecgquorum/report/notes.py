@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ecgquorum.evaluation.scorecard import Scorecard
-from ecgquorum.report.published import PAPER_DATA, published_data
+from ecgquorum.report.published_results import PAPER_DATA, published_data
 
 
 def is_simulated(card: Scorecard) -> bool:

@@ -13,12 +13,12 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
-from ecgquorum.atomic import write_atomically
+from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.errors import DrawingError
 from ecgquorum.recordings import Recording
-from ecgquorum.recordings.sheet import FOOTER_MM, GRID_MM, LEAD_IN_MM, MAP_MM, SHEET_MM, Row, Sheet, Strip
-from ecgquorum.report.paper import INK, MM, draw_grid, draw_pulse, draw_trace
-from ecgquorum.report.style import QUIET, WRONG, rendered
+from ecgquorum.report.ecg_paper import FOOTER_MM, GRID_MM, LEAD_IN_MM, MAP_MM, SHEET_MM, Row, Sheet, Strip
+from ecgquorum.report.figure_style import QUIET, WRONG, rendered
+from ecgquorum.report.paper_drawing import INK, MM, draw_grid, draw_pulse, draw_trace
 
 DPI = 254
 """Of a PNG: ten pixels a millimetre."""
@@ -92,7 +92,7 @@ def write_sheet(figure: Figure, path: Path) -> None:
     """Write the figure as PNG (with its dpi), SVG or PDF, by the path's ending."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a name in a script that the font lacks
-        write_atomically(path, rendered(figure, figure_path(path).suffix[1:].lower(), DPI))
+        write_atomic(path, rendered(figure, figure_path(path).suffix[1:].lower(), DPI))
 
 
 def figure_path(path: Path) -> Path:

@@ -1,11 +1,11 @@
 """Signs that a defence hides its gradients instead of being robust, in words."""
 
 from ecgquorum.evaluation.conditions import MASKING
-from ecgquorum.evaluation.measures import Estimate
 from ecgquorum.evaluation.scorecard import Scorecard
+from ecgquorum.metrics.measures import Estimate
 
 
-def signs_of_masking(card: Scorecard, ensemble: str) -> list[str]:
+def masking_findings(card: Scorecard, ensemble: str) -> list[str]:
     """What speaks for hidden gradients, beyond what the intervals allow; empty where nothing does."""
 
     def found(measure: str, detail: str = "") -> Estimate | None:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ecgquorum.evaluation.conditions import MASKING, MEMBERS, MIXED, NATURAL, WORST, Condition
-from ecgquorum.evaluation.measures import Estimate
-from ecgquorum.evaluation.mixing import DRAWS
+from ecgquorum.evaluation.mixed_conditions import DRAWS
 from ecgquorum.evaluation.scorecard import Row, Scorecard
-from ecgquorum.recipe.study import WHOLE
-from ecgquorum.report.published import published
+from ecgquorum.metrics.measures import Estimate
+from ecgquorum.recipes.study import WHOLE
+from ecgquorum.report.published_results import published
 
 PAPER_MEASURES = {
     "accuracy": "Accuracy (%)",

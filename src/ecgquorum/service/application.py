@@ -12,10 +12,10 @@ from starlette.types import ASGIApp
 
 from ecgquorum.service import pages
 from ecgquorum.service.api import ROUTERS
-from ecgquorum.service.changes import Changes
+from ecgquorum.service.change_feed import Changes
 from ecgquorum.service.desk import Desk
-from ecgquorum.service.gate import Gate
-from ecgquorum.service.refusals import Refusal, TooLarge
+from ecgquorum.service.http_errors import Refusal, TooLarge
+from ecgquorum.service.middleware import Gate
 from ecgquorum.service.worker import Worker
 
 _CUT_OFF = 400

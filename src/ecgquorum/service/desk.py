@@ -8,7 +8,7 @@ from ecgquorum.ensemble import Ensemble, load_ensemble
 from ecgquorum.errors import DeskError
 from ecgquorum.recordings import Recording
 from ecgquorum.service.files import Files
-from ecgquorum.service.refusals import Missing
+from ecgquorum.service.http_errors import Missing
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store.database import DRAW_SECRET, SESSION_SECRET, Store
 from ecgquorum.service.store.queue import Draw

@@ -20,10 +20,10 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgquorum.atomic import write_atomically
-from ecgquorum.recordings.places import Place
-from ecgquorum.recordings.reading import signal_files
-from ecgquorum.service.refusals import Full, TooLarge, Unprocessable
+from ecgquorum._internal.atomic import write_atomic
+from ecgquorum.recordings.discovery import RecordingPath
+from ecgquorum.recordings.readers import signal_files
+from ecgquorum.service.http_errors import Full, TooLarge, Unprocessable
 
 _ABANDONED_S = 24 * 3600.0
 _AT_ONCE = 1 << 20
@@ -106,7 +106,7 @@ class Files:
             return file.read(limit)
 
     @contextmanager
-    def laid_out(self, files: Sequence[NamedFile]) -> Iterator[Place]:
+    def lay_out(self, files: Sequence[NamedFile]) -> Iterator[RecordingPath]:
         """A place that readers understand: the files side by side, under names of our own."""
         with tempfile.TemporaryDirectory(prefix="ecgquorum-", dir=self.folder / "incoming") as scratch:
             for name, content in layout("recording", files, self):
@@ -115,12 +115,12 @@ class Files:
                     target.write_bytes(content)
                 else:
                     target.symlink_to(content.absolute())
-            yield Place(scratch, f"recording{files[0].ending}")
+            yield RecordingPath(scratch, f"recording{files[0].ending}")
 
     def keep_trace(self, recording_id: str, signal: NDArray[np.float32]) -> None:
         """Keep samples to draw; what is not finite is missing."""
         samples = np.where(np.isfinite(signal), signal, np.nan).astype("<f4")
-        write_atomically(self.trace_path(recording_id), samples.tobytes())
+        write_atomic(self.trace_path(recording_id), samples.tobytes())
         _sync_folder(self.folder / "traces")
 
     def trace_path(self, recording_id: str) -> Path:

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from ecgquorum.ensemble.looking import looked_at
+from ecgquorum.ensemble.attribution import attribute
 from ecgquorum.errors import FittingError
 from ecgquorum.service.desk import Desk
-from ecgquorum.service.refusals import Missing
+from ecgquorum.service.http_errors import Missing
 from ecgquorum.service.store.recordings import found
 from ecgquorum.service.store.tables import RecordingRow
 
@@ -49,7 +49,7 @@ def _maps(desk: Desk, recording_id: str) -> Maps:
     with desk.store.reading() as session:
         recording = desk.recording(found(session, recording_id))
     stop_s = min(recording.seconds, _LONGEST_S)
-    looks = looked_at(desk.ensemble, recording, "gradient", desk.settings.lead, span_s=(0.0, stop_s))
+    looks = attribute(desk.ensemble, recording, "gradient", desk.settings.lead, span_s=(0.0, stop_s))
     n_shown = min(recording.n_samples, round(stop_s * recording.rate_hz))
     members = [
         MemberMap(

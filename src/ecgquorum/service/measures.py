@@ -17,7 +17,7 @@ from ecgquorum.service.store.reviews import FINAL, FIRST
 from ecgquorum.service.store.tables import CLOSED, RecordingRow, ResultRow, State, VerdictRow
 from ecgquorum.service.views import seconds_between
 from ecgquorum.triage import Budget, Threshold
-from ecgquorum.triage.answering import DEFERRED, UNREADABLE
+from ecgquorum.triage.rows import DEFERRED, UNREADABLE
 
 _STEPS_S = (60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400)
 _MOST_STEPS = 30

@@ -10,12 +10,12 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader
 
 from ecgquorum.service import charts
-from ecgquorum.service.api.asking import RecordingId, ThisDesk, Who
+from ecgquorum.service.api.dependencies import RecordingId, ThisDesk, Who
 from ecgquorum.service.api.recordings import Quality, ShownState
 from ecgquorum.service.api.sessions import set_cookie
 from ecgquorum.service.desk import Desk
-from ecgquorum.service.gate import COOKIE, csrf_token
 from ecgquorum.service.measures import measured
+from ecgquorum.service.middleware import COOKIE, csrf_token
 from ecgquorum.service.store import audit, reviews, worklist
 from ecgquorum.service.store.tokens import Actor, Role
 from ecgquorum.service.store.worklist import SHOWN_STATES, Filter

@@ -7,10 +7,10 @@ from functools import partial
 
 import anyio.to_thread
 
-from ecgquorum.recordings.reading import FORMATS, READERS, signal_files
+from ecgquorum.recordings.readers import FORMATS, READERS, signal_files
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.files import Kept, ending_of
-from ecgquorum.service.refusals import TooLarge, Unprocessable, Unsupported
+from ecgquorum.service.http_errors import TooLarge, Unprocessable, Unsupported
 from ecgquorum.service.store import recordings
 from ecgquorum.service.store.recordings import HEADER, SIGNAL_ENDINGS, Arrived
 from ecgquorum.service.store.tables import FileRow, RecordingRow, State

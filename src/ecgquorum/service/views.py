@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from ecgquorum.service.desk import Desk
-from ecgquorum.service.refusals import Missing
+from ecgquorum.service.http_errors import Missing
 from ecgquorum.service.store import recordings, reviews
 from ecgquorum.service.store.tables import RecordingRow, ResultRow, State, VerdictRow
 from ecgquorum.service.store.tokens import Actor, Role

@@ -12,15 +12,15 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
 from ecgquorum.errors import EcgQuorumError
-from ecgquorum.recordings.apart import Fitted, Outcome, Readers, Wanted
-from ecgquorum.recordings.places import Place, Unread
+from ecgquorum.recordings.discovery import ReadFailure, RecordingPath
+from ecgquorum.recordings.sandbox import Outcome, PreparedRecording, Readers, ReadOptions
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.files import NamedFile
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import queue, recordings
 from ecgquorum.service.store.queue import Trace
-from ecgquorum.triage.answering import answered
 from ecgquorum.triage.journal import Row
+from ecgquorum.triage.rows import answered
 
 TRACE_BYTES = 64 << 20
 _AT_ONCE = 8
@@ -74,7 +74,7 @@ def work(settings: Settings, alive: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     desk = Desk(settings)
     name = f"{socket.gethostname()[:32]}-{os.getpid()}-{secrets.token_hex(4)}"
-    wanted = Wanted(desk.ensemble.spec, settings.lead, whole_bytes=TRACE_BYTES)
+    wanted = ReadOptions(desk.ensemble.spec, settings.lead, whole_bytes=TRACE_BYTES)
     with Readers(wanted) as readers:
         while _is_held(alive, 0.0):
             if classify_some(desk, readers, name) == 0 and not _is_held(alive, _IDLE_S):
@@ -101,7 +101,7 @@ def classify_some(desk: Desk, readers: Readers, worker: str) -> int:
             for row in rows
         ]
     with ExitStack() as stack:
-        places = [stack.enter_context(desk.files.laid_out(one)) for one in files]
+        places = [stack.enter_context(desk.files.lay_out(one)) for one in files]
         outcomes = list(readers.outcomes(places))
     answers = [
         _told(answer, place, row.name)
@@ -120,19 +120,19 @@ def _answers(desk: Desk, outcomes: Sequence[Outcome]) -> list[Row]:
         return answered(desk.ensemble, desk.policy, outcomes)
     except EcgQuorumError as error:
         if len(outcomes) == 1:
-            lost = Unread(outcomes[0].place, str(error))
+            lost = ReadFailure(outcomes[0].place, str(error))
             return answered(desk.ensemble, desk.policy, [lost])
         return [row for outcome in outcomes for row in _answers(desk, [outcome])]
 
 
-def _told(row: Row, place: Place, name: str) -> Row:
+def _told(row: Row, place: RecordingPath, name: str) -> Row:
     """The answer, with the uploader's name for the recording where a message has our place of it."""
     reason = row["reason"].replace(str(place), name).replace(f"{place.tree}{os.sep}", "")
     return row | {"reason": "".join(c if c.isprintable() else "?" for c in reason)}
 
 
 def _kept_trace(desk: Desk, recording_id: str, outcome: Outcome) -> Trace | None:
-    if not isinstance(outcome, Fitted) or outcome.whole is None:
+    if not isinstance(outcome, PreparedRecording) or outcome.whole is None:
         return None
     whole = outcome.whole
     desk.files.keep_trace(recording_id, whole.signal)

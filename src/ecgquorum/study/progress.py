@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from ecgquorum.evaluation import Told
-from ecgquorum.recipe import Recipe
+from ecgquorum.recipes import Recipe
 from ecgquorum.training.progress import ProgressBar, training_columns
 
 

@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ecgquorum.cohorts import Batch, Cohort, batch_of
+from ecgquorum._internal.seeds import numpy_generator
+from ecgquorum.cohorts import Batch, Cohort, make_batch
 from ecgquorum.errors import TrainingError
-from ecgquorum.randomness import numpy_generator
-from ecgquorum.recipe import TrainingRecipe
-from ecgquorum.recordings import InputSpec
-from ecgquorum.recordings.fitting import Signal
+from ecgquorum.preprocessing import InputSpec
+from ecgquorum.preprocessing.input_spec import Signal
+from ecgquorum.recipes import TrainingRecipe
 
 
 def epoch_order(cohort: Cohort, recipe: TrainingRecipe, rng: np.random.Generator) -> np.ndarray:
@@ -25,7 +25,7 @@ def epoch_order(cohort: Cohort, recipe: TrainingRecipe, rng: np.random.Generator
     return rng.permutation(np.repeat(train, times[cohort.labels[train]]))
 
 
-def training_batches(
+def make_training_batches(
     cohort: Cohort,
     spec: InputSpec,
     recipe: TrainingRecipe,
@@ -48,10 +48,10 @@ def training_batches(
                 _varied(_cropped(spec.scaled(cohort.signal(int(i))), n_window, recipe, rng), recipe, rng)
                 for i in indices
             ]
-            yield batch_of(signals, n_window, cohort.labels[indices].tolist()), indices
+            yield make_batch(signals, n_window, cohort.labels[indices].tolist()), indices
 
 
-def prefetched(batches: Iterator[tuple[Batch, np.ndarray]], pinned: bool) -> Iterator[tuple[Batch, np.ndarray]]:
+def prefetch(batches: Iterator[tuple[Batch, np.ndarray]], pinned: bool) -> Iterator[tuple[Batch, np.ndarray]]:
     """The same batches in the same order, the next one made ready while the last one is trained on.
 
     pinned: in memory that a GPU can copy from by itself

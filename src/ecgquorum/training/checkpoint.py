@@ -13,7 +13,7 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from ecgquorum.atomic import write_atomically
+from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.errors import TrainingError
 
 _KEY = "ecgquorum"
@@ -49,7 +49,7 @@ class Checkpoint:
             "best_score": self.best_score,
             "history": self.history,
         }
-        write_atomically(path, safetensors.torch.save(tensors, {_KEY: json.dumps(facts)}))
+        write_atomic(path, safetensors.torch.save(tensors, {_KEY: json.dumps(facts)}))
 
     @classmethod
     def load(cls, path: Path, identity: str) -> "Checkpoint":
@@ -96,6 +96,6 @@ def restore_optimiser(optimiser: Any, tensors: dict[str, Tensor]) -> None:
     optimiser.load_state_dict({**optimiser.state_dict(), "state": state})
 
 
-def copied_weights(module: nn.Module) -> dict[str, Tensor]:
+def copy_weights(module: nn.Module) -> dict[str, Tensor]:
     """The module's state as it is now, on the CPU."""
     return {name: tensor.detach().cpu().clone() for name, tensor in module.state_dict().items()}

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ecgquorum import ranks
 from ecgquorum.cohorts import Cohort
-from ecgquorum.recipe import DecorrelationRecipe
+from ecgquorum.parallel import distributed
+from ecgquorum.recipes import DecorrelationRecipe
 
 Projection = Literal["regressor", "regressor-with-ones", "regressand"]
 """What is projected at random. "regressor": [A R, 1], as the published code does; "regressor-with-ones": [A, 1] R, as
@@ -135,7 +135,7 @@ class Decorrelation:
             return 0.0
         started = _now(features.device)
         rows = torch.from_numpy(self._row_of[indices])
-        share = ranks.share_of(len(indices))
+        share = distributed.shard_batch(len(indices))
         leaf = share.gathered(features).requires_grad_()
         term = decorrelation_loss(
             leaf,

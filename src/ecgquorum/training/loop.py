@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 import torch
 
-from ecgquorum import ranks
+from ecgquorum._internal.seeds import derive_seed
 from ecgquorum.errors import DivergedError
-from ecgquorum.randomness import derived_seed
-from ecgquorum.recipe import TrainingRecipe
+from ecgquorum.parallel import distributed
+from ecgquorum.recipes import TrainingRecipe
 from ecgquorum.training.batches import n_batches
-from ecgquorum.training.checkpoint import Checkpoint, copied_weights, optimiser_state, restore_optimiser
+from ecgquorum.training.checkpoint import Checkpoint, copy_weights, optimiser_state, restore_optimiser
 from ecgquorum.training.phases import Phase
 from ecgquorum.training.strategy import Unit
 
@@ -37,7 +37,7 @@ class Observer(Protocol):
         """An epoch is done and stored."""
 
 
-class Silent:
+class SilentObserver:
     """An observer who does not want to be told."""
 
     def on_unit(self, unit: Unit, epochs: int, found: bool) -> None:
@@ -69,7 +69,7 @@ def train_unit(
         tuned = phase.judged()
         score = (tuned.accuracy, -tuned.loss)
         if epoch == 0 or score > state.best_score:
-            state.best, state.best_score = copied_weights(phase.network), score
+            state.best, state.best_score = copy_weights(phase.network), score
         row = {
             "phase": unit.phase,
             "member": unit.label,
@@ -84,7 +84,7 @@ def train_unit(
         state.epoch = epoch + 1
         state.history = [*state.history, row]
         state.weights, state.optimiser = phase.network.state_dict(), optimiser_state(optimiser)
-        if ranks.is_first():
+        if distributed.is_first():
             state.save(path)
         record(state.history)
         observer.on_epoch(unit, row)
@@ -115,13 +115,13 @@ def _train_epoch(
     phase.begin_epoch(epoch)
     total, seen = 0.0, 0
     with torch.random.fork_rng(devices=[setting.device] if setting.device.type == "cuda" else []):
-        torch.manual_seed(derived_seed(setting.recipe.seed, *setting.stream, "epoch", epoch, "dropout"))
+        torch.manual_seed(derive_seed(setting.recipe.seed, *setting.stream, "epoch", epoch, "dropout"))
         for number, (batch, indices) in enumerate(setting.batches(epoch)):
             step = epoch * steps_per_epoch + number
             for group in optimiser.param_groups:
                 group["lr"] = learning_rate(setting.plan, step, setting.plan.epochs * steps_per_epoch)
             optimiser.zero_grad(set_to_none=True)
-            share, value = ranks.share_of(len(indices)), torch.zeros((), dtype=torch.float64)
+            share, value = distributed.shard_batch(len(indices)), torch.zeros((), dtype=torch.float64)
             for term in phase.losses(batch, indices):
                 term.backward()  # type: ignore[no-untyped-call]
                 value += term.item()
@@ -142,7 +142,7 @@ def _train_epoch(
 def _resumed(path: Path, unit: Unit, phase: Phase, optimiser: torch.optim.Optimizer) -> Checkpoint:
     """The stored state put into the phase's members and `optimiser`, or a state at the very beginning."""
     state = Checkpoint.load(path, unit.identity) if path.is_file() else None
-    ranks.check_alike("checkpoint", f"{path.name} {state.epoch if state else None}")
+    distributed.check_alike("checkpoint", f"{path.name} {state.epoch if state else None}")
     if state is None:
         return Checkpoint(unit.identity, 0, {}, {}, {}, (-math.inf, -math.inf))
     phase.network.load_state_dict(state.weights)

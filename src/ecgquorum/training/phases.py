@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ecgquorum import ranks
-from ecgquorum.attacks import PGD, ascended, random_change
+from ecgquorum._internal.seeds import torch_generator
+from ecgquorum.attacks import PGD, pgd_steps, random_perturbation
 from ecgquorum.cohorts import Batch, Cohort
 from ecgquorum.members import Member, frozen
-from ecgquorum.randomness import torch_generator
-from ecgquorum.recipe import AdversarialRecipe, DvergeRecipe, Recipe, TrainingRecipe
-from ecgquorum.recordings import InputSpec
-from ecgquorum.training.batches import prefetched, training_batches
+from ecgquorum.parallel import distributed
+from ecgquorum.preprocessing import InputSpec
+from ecgquorum.recipes import AdversarialRecipe, DvergeRecipe, Recipe, TrainingRecipe
+from ecgquorum.training.batches import make_training_batches, prefetch
 from ecgquorum.training.decorrelation import Decorrelation
 
 _EVALUATION_BATCH = 64
@@ -32,7 +32,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Setting:
+class PhaseContext:
     """What every phase works with; `stream` names its random generators."""
 
     cohort: Cohort
@@ -49,8 +49,10 @@ class Setting:
     def batches(self, epoch: int, *names: str | int) -> Iterator[tuple[Batch, np.ndarray]]:
         """The batches of an epoch with the indices of their recordings."""
         stream = (*self.stream, *names)
-        made = training_batches(self.cohort, self.spec, self.plan, seed=self.recipe.seed, stream=stream, epoch=epoch)
-        return prefetched(made, pinned=self.device.type == "cuda")
+        made = make_training_batches(
+            self.cohort, self.spec, self.plan, seed=self.recipe.seed, stream=stream, epoch=epoch
+        )
+        return prefetch(made, pinned=self.device.type == "cuda")
 
     def tune_batches(self) -> Iterator[Batch]:
         """The tune part in whole windows."""
@@ -60,13 +62,13 @@ class Setting:
 
     def mine(self, batch: Batch) -> Batch:
         """This rank's recordings of a whole batch, on the device."""
-        return batch.of(ranks.share_of(len(batch.label)).rows()).to(self.device)
+        return batch.of(distributed.shard_batch(len(batch.label)).rows()).to(self.device)
 
 
 class Phase(ABC):
     """Members in training, their loss and their judge."""
 
-    def __init__(self, members: list[Member], setting: Setting, decorrelations: list[Decorrelation]) -> None:
+    def __init__(self, members: list[Member], setting: PhaseContext, decorrelations: list[Decorrelation]) -> None:
         self.network = nn.ModuleList(members)
         self.members = members
         self.setting = setting
@@ -98,8 +100,8 @@ class Phase(ABC):
 
         batch: this rank's rows of the whole batch, whose recordings `indices` are
         """
-        network, share = self.members[member], ranks.share_of(len(indices))
-        with ranks.sharing(share):
+        network, share = self.members[member], distributed.shard_batch(len(indices))
+        with distributed.sharing(share):
             features = network.embed(batch.signal)
         smoothing = self.setting.plan.label_smoothing
         loss = F.cross_entropy(network.head(features), batch.label, label_smoothing=smoothing) * share.weight
@@ -126,8 +128,8 @@ class BasePhase(Phase):
         recording itself would teach members to hide their gradients (Wong, Rice & Kolter 2020).
         """
         bounds = torch.rand(n_attacked, generator=self._generator) * epsilon
-        start = random_change(batch.of(slice(n_attacked)), bounds[:, None, None], "linf", self._generator)
-        rows = ranks.share_of(len(batch.label)).rows(n_attacked)
+        start = random_perturbation(batch.of(slice(n_attacked)), bounds[:, None, None], "linf", self._generator)
+        rows = distributed.shard_batch(len(batch.label)).rows(n_attacked)
         some = batch.of(rows).to(self.setting.device)
         if len(some.label) == 0:
             return mine
@@ -238,7 +240,7 @@ def distilled(
             return -(member.stage(z, block, span) - wanted).square().mean(dim=(1, 2))
 
         bound = torch.tensor(_bound(part), dtype=source.signal.dtype, device=source.signal.device)
-        moved = ascended(likeness, source, bound, n_steps=part.steps, step=part.step)
+        moved = pgd_steps(likeness, source, bound, n_steps=part.steps, step=part.step)
     return source._replace(signal=moved)
 
 
@@ -262,7 +264,7 @@ class _Tally:
 
     def count(self, member: Member, mine: Batch, n_records: int) -> None:
         """Count this rank's rows of a batch of so many recordings."""
-        copies = ranks.share_of(n_records).copies
+        copies = distributed.shard_batch(n_records).copies
         with frozen(member), torch.inference_mode():
             logits = member(mine.signal)
             self._loss += F.cross_entropy(logits, mine.label, reduction="sum").item() / copies
@@ -271,5 +273,5 @@ class _Tally:
 
     def evaluation(self) -> Evaluation:
         """How all ranks' recordings were answered."""
-        loss, right, seen = ranks.totals(self._loss, self._right, self._seen)
+        loss, right, seen = distributed.totals(self._loss, self._right, self._seen)
         return Evaluation(loss / seen, right / seen)

@@ -14,9 +14,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from ecgquorum.recipe import Recipe
+from ecgquorum.recipes import Recipe
 from ecgquorum.training.loop import Row
-from ecgquorum.training.strategy import Unit, phase_plan, planned_units
+from ecgquorum.training.strategy import Unit, plan_jobs, plan_phase
 
 
 class ProgressBar:
@@ -25,8 +25,8 @@ class ProgressBar:
     def __init__(self, progress: Progress, task: TaskID, recipe: Recipe, stage: str = "") -> None:
         self._progress, self._task = progress, task
         self._stage = f"{stage}  " if stage else ""
-        units = planned_units(recipe, "")
-        self._epochs = sum(phase_plan(recipe, unit.phase).epochs for unit in units)
+        units = plan_jobs(recipe, "")
+        self._epochs = sum(plan_phase(recipe, unit.phase).epochs for unit in units)
         self._done = 0
         self._now = 0
         self._tuned = ""

@@ -13,7 +13,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ecgquorum.recipe import Recipe, TrainingRecipe
+from ecgquorum.recipes import Recipe, TrainingRecipe
 
 TRAINING_FORMAT = 2
 """To be raised when a change of the code gives other weights: a store must not serve what is no longer trained."""
@@ -46,7 +46,7 @@ class Unit:
         return str(self.members[0]) if len(self.members) == 1 else "all"
 
 
-def planned_units(recipe: Recipe, data_hash: str) -> list[Unit]:
+def plan_jobs(recipe: Recipe, data_hash: str) -> list[Unit]:
     """The trainings that a recipe's strategy takes, in an order in which each finds what it needs."""
     parts = recipe.parts
     base: list[Unit] = []
@@ -76,7 +76,7 @@ def planned_units(recipe: Recipe, data_hash: str) -> list[Unit]:
     return units
 
 
-def phase_plan(recipe: Recipe, phase: PhaseName) -> TrainingRecipe:
+def plan_phase(recipe: Recipe, phase: PhaseName) -> TrainingRecipe:
     """How long and how fast a phase trains; batches, crops and the rest are the same for all."""
     if phase == "base":
         return recipe.training

@@ -1,9 +1,9 @@
 """Triage: which recordings are answered, and which go to people."""
 
 from ecgquorum.triage.fhir import write_fhir
-from ecgquorum.triage.fitting import KINDS, fitted_policy, policy_of, read_costs
 from ecgquorum.triage.policies import POLICIES, Budget, Conformal, ExpectedCost, Policy, Threshold, policy_from
-from ecgquorum.triage.run import triage_files
+from ecgquorum.triage.policy_fit import KINDS, fit_policy, policy_of, read_costs
+from ecgquorum.triage.run_triage import triage_files
 from ecgquorum.triage.worklist import write_worklist
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "ExpectedCost",
     "Policy",
     "Threshold",
-    "fitted_policy",
+    "fit_policy",
     "policy_from",
     "policy_of",
     "read_costs",

@@ -20,9 +20,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ecgquorum.atomic import file_written_whole
-from ecgquorum.triage.answering import CERTAIN, DEFERRED, UNREADABLE
+from ecgquorum._internal.atomic import atomic_file
 from ecgquorum.triage.journal import Row
+from ecgquorum.triage.rows import CERTAIN, DEFERRED, UNREADABLE
 
 Resource = dict[str, Any]
 
@@ -58,7 +58,7 @@ def write_fhir(worklist: Path, out: Path, card: Mapping[str, Any]) -> Counter[st
     names = card.get("class_names") or {}
     with ExitStack() as stack:
         # the last to be opened is the first to be in place: no report ever refers to what is not there yet
-        files = {kind: stack.enter_context(file_written_whole(out / f"{kind}.ndjson")) for kind in _TYPES}
+        files = {kind: stack.enter_context(atomic_file(out / f"{kind}.ndjson")) for kind in _TYPES}
         lines = stack.enter_context(worklist.open(encoding="utf-8"))
         seen = stack.enter_context(closing(sqlite3.connect("")))  # on disk when it grows, so that memory stays flat
         seen.execute("CREATE TABLE seen (sha256 TEXT PRIMARY KEY) WITHOUT ROWID")

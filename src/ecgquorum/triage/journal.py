@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ecgquorum.errors import TriageError
-from ecgquorum.recordings.places import Place
+from ecgquorum.recordings.discovery import RecordingPath
 
 Row = dict[str, Any]
 
@@ -81,7 +81,7 @@ class Journal:
     def __len__(self) -> int:
         return int(self._one("SELECT count(*) FROM answers"))
 
-    def has(self, place: Place) -> bool:
+    def has(self, place: RecordingPath) -> bool:
         """Whether the recording is answered, and its files are still those that were read."""
         return bool(
             self._one("SELECT EXISTS (SELECT 1 FROM answers WHERE source = ? AND stamp = ?)", str(place), place.stamp)

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ecgquorum.atomic import file_written_whole, write_atomically
-from ecgquorum.recordings.paper import LARGE_MM, STANDARD
-from ecgquorum.triage.answering import CERTAIN, DEFERRED, UNREADABLE
+from ecgquorum._internal.atomic import atomic_file, write_atomic
+from ecgquorum.report.ecg_paper import LARGE_MM, STANDARD
 from ecgquorum.triage.journal import Journal, Row
+from ecgquorum.triage.rows import CERTAIN, DEFERRED, UNREADABLE
 
 COLUMNS = (
     "id",
@@ -45,7 +45,7 @@ def write_worklist(
     out = Path(out)
     counts: Counter[str] = Counter()
     shown: list[Row] = []
-    with file_written_whole(out / "worklist.csv") as table, file_written_whole(out / "worklist.jsonl") as lines:
+    with atomic_file(out / "worklist.csv") as table, atomic_file(out / "worklist.jsonl") as lines:
         writer = csv.DictWriter(table, COLUMNS, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         for row in journal.rows() if budget is None else journal.rationed_rows(budget):
@@ -54,7 +54,7 @@ def write_worklist(
             counts[row["decision"]] += 1
             if len(shown) < _SHOWN:
                 shown.append(row)
-    write_atomically(out / "worklist.html", "".join(_page(shown, counts, title, sentence)))
+    write_atomic(out / "worklist.html", "".join(_page(shown, counts, title, sentence)))
     return counts
 
 

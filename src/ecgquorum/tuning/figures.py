@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from ecgquorum.report.style import QUIET, look, panels, styled
+from ecgquorum.report.figure_style import QUIET, look, panels, styled
 from ecgquorum.tuning.results import Trial, chosen_trial, measured_trials, pareto_front
 from ecgquorum.tuning.space import Choice, Parameter, Space, Value
 from ecgquorum.tuning.trial import ATTACKED, NATURAL

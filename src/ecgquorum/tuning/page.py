@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import norm
 
-from ecgquorum.atomic import write_atomically
+from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.cohorts import Cohort
-from ecgquorum.evaluation.measures import Estimate
-from ecgquorum.recipe import EvaluationRecipe
-from ecgquorum.report.style import inlined, rendered
+from ecgquorum.metrics.measures import Estimate
+from ecgquorum.recipes import EvaluationRecipe
+from ecgquorum.report.figure_style import inlined, rendered
 from ecgquorum.report.templates import template
 from ecgquorum.tuning.figures import drawn_search
 from ecgquorum.tuning.results import Trial, chosen_trial, measured_trials, pareto_front
@@ -66,7 +66,7 @@ def write_page(
         said=said,
         ranged=ranged,
     )
-    write_atomically(path, page)
+    write_atomic(path, page)
     return path
 
 

@@ -20,15 +20,15 @@ from typing import Any, Protocol
 
 import tomli_w
 
-from ecgquorum.atomic import write_atomically
-from ecgquorum.cluster import Executor, Task
+from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.cohorts import Cohort
 from ecgquorum.errors import TuningError
 from ecgquorum.evaluation import Told
-from ecgquorum.recipe import Recipe, Study
+from ecgquorum.parallel import Executor, Task
+from ecgquorum.recipes import Recipe, Study
 from ecgquorum.training import check_trainable
+from ecgquorum.training.jobs import choose_device
 from ecgquorum.training.loop import Observer
-from ecgquorum.training.trainings import chosen_device
 from ecgquorum.tuning.page import write_page
 from ecgquorum.tuning.results import Trial, chosen_trial, pareto_front, trials_csv
 from ecgquorum.tuning.space import Space, search_space
@@ -91,13 +91,13 @@ def tune(
     records:  attack at most so many recordings
     executor: makes several trials at a time; None: one after another in this process
     """
-    from ecgquorum.tuning.ledger import Ledger  # here, so that who makes trials elsewhere needs no Optuna
+    from ecgquorum.tuning.trial_store import Ledger  # here, so that who makes trials elsewhere needs no Optuna
 
     if n_trials < 1 or records < 1:
         raise TuningError(f"expected at least one trial and one recording, found {n_trials} and {records}")
     out = Path(out)
     if executor is None or device != "cuda":
-        chosen_device(device)
+        choose_device(device)
     given = _shortened(study.recipe.with_strategy(strategy or study.strategy), epochs)
     space = search_space(given, cohort.rate_hz).chosen(vary)
     check_trainable(given, cohort)
@@ -168,11 +168,11 @@ def _lazily(progress: Progress, stage: str) -> Told:
 
 
 def _write_results(out: Path, study: Study, space: Space, trials: list[Trial]) -> Trial | None:
-    write_atomically(out / "trials.csv", trials_csv(trials, space))
+    write_atomic(out / "trials.csv", trials_csv(trials, space))
     chosen = chosen_trial(trials)
     if chosen is not None:
         recipe = _shortened(space.recipe_of(chosen.values), study.training.epochs)
-        write_atomically(out / "best.toml", _study_of(study, recipe).toml())
+        write_atomic(out / "best.toml", _study_of(study, recipe).toml())
     return chosen
 
 
@@ -204,7 +204,7 @@ def _alone(out: Path, begun_with: dict[str, Any]) -> Iterator[None]:
         if described.is_file():
             _check_same(out, _read(described), begun_with)
         else:
-            write_atomically(described, tomli_w.dumps(begun_with))
+            write_atomic(described, tomli_w.dumps(begun_with))
         yield
 
 

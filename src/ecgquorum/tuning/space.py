@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ecgquorum.errors import TuningError
-from ecgquorum.recipe import PartitionRecipe, Recipe
-from ecgquorum.recipe.training import Bands
+from ecgquorum.recipes import PartitionRecipe, Recipe
+from ecgquorum.recipes.training import Bands
 
 Value = float | int | str | bool
 Values = dict[str, Value]

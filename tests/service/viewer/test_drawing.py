@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ecgquorum.recordings.leads import STANDARD_LEADS
-from ecgquorum.recordings.synthetic import simulate
+from ecgquorum.simulation.rhythms import simulate
 
 from .site import GUTTER_MM, PX_PER_MM, STATIC, ink, picture, press, settle, square_wave
 

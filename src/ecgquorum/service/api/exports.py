@@ -7,9 +7,9 @@ from fastapi import APIRouter
 from fastapi.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.background import BackgroundTask
 
-from ecgquorum.service.api.asking import ThisDesk, Who, described
+from ecgquorum.service.api.dependencies import ThisDesk, Who, described
 from ecgquorum.service.desk import Desk
-from ecgquorum.service.exporting import audit_lines, cohort_zip, fhir_zip, labels_csv
+from ecgquorum.service.exports import audit_lines, cohort_zip, fhir_zip, labels_csv
 from ecgquorum.service.store import audit
 from ecgquorum.service.store.tokens import Actor
 

@@ -2,9 +2,9 @@
 
 from fastapi import APIRouter
 
-from ecgquorum.service.api.asking import RecordingId, ThisDesk, Who, refusals
+from ecgquorum.service.api.dependencies import RecordingId, ThisDesk, Who, refusals
+from ecgquorum.service.http_errors import Conflict
 from ecgquorum.service.maps import Maps, maps_of
-from ecgquorum.service.refusals import Conflict
 from ecgquorum.service.store import reviews
 from ecgquorum.service.views import row_for
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from ecgquorum.service.api.asking import ThisDesk, refusals
-from ecgquorum.service.exporting import audit_entry
+from ecgquorum.service.api.dependencies import ThisDesk, refusals
+from ecgquorum.service.exports import audit_entry
 from ecgquorum.service.measures import Measures, measured
 from ecgquorum.service.store import audit
 

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import BaseModel
 
-from ecgquorum.service.api.asking import RecordingId, TheseChanges, ThisDesk, Who, described, refusals
-from ecgquorum.service.changes import Changes
-from ecgquorum.service.refusals import Missing
+from ecgquorum.service.api.dependencies import RecordingId, TheseChanges, ThisDesk, Who, described, refusals
+from ecgquorum.service.change_feed import Changes
+from ecgquorum.service.http_errors import Missing
 from ecgquorum.service.store import reviews, worklist
 from ecgquorum.service.store.tokens import Role
 from ecgquorum.service.store.worklist import Filter

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from ecgquorum.service.api.asking import RecordingId, ThisDesk, Who, refusals
+from ecgquorum.service.api.dependencies import RecordingId, ThisDesk, Who, refusals
 from ecgquorum.service.store import reviews
 from ecgquorum.service.views import Case, case_of, row_for
 

@@ -5,9 +5,9 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from ecgquorum.service.api.asking import ThisDesk, refusals
-from ecgquorum.service.gate import COOKIE
-from ecgquorum.service.refusals import Refusal
+from ecgquorum.service.api.dependencies import ThisDesk, refusals
+from ecgquorum.service.http_errors import Refusal
+from ecgquorum.service.middleware import COOKIE
 from ecgquorum.service.store import tokens
 
 router = APIRouter(prefix="/api", tags=["desk"])

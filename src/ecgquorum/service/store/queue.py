@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from ecgquorum.service.store import audit
 from ecgquorum.service.store.tables import RecordingRow, ResultRow, State
-from ecgquorum.triage.answering import CERTAIN, DEFERRED
+from ecgquorum.triage.rows import CERTAIN, DEFERRED
 
 _ANSWER = (
     "decision",

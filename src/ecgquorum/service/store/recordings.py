@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ecgquorum.service.refusals import Missing
+from ecgquorum.service.http_errors import Missing
 from ecgquorum.service.store import audit
 from ecgquorum.service.store.tables import FileRow, RecordingRow, State
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ecgquorum.service.refusals import Conflict, Unprocessable
+from ecgquorum.service.http_errors import Conflict, Unprocessable
 from ecgquorum.service.store import audit
 from ecgquorum.service.store.tables import RecordingRow, ResultRow, State, VerdictRow
 

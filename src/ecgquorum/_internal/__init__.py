@@ -1,0 +1,1 @@
+"""Atomic writes, checksums and seeds."""

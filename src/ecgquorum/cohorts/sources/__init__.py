@@ -1,0 +1,1 @@
+"""Data sets that a cohort can be built from, one module each."""

@@ -1,0 +1,1 @@
+"""Fast convolution, batch norm and dropout for members."""

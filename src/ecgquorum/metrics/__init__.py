@@ -1,0 +1,1 @@
+"""Metrics of predictions: pure functions of arrays."""

@@ -1,0 +1,178 @@
+"""A study: a training recipe, the strategies it is to be compared under, and how they are put to the test."""
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from ecgquorum.errors import RecipeError
+from ecgquorum.recipes.error_messages import explained
+from ecgquorum.recipes.training import Count, Positive, Recipe, RecipePart, strategy_parts
+
+WHOLE = "ensemble"
+RESERVED = ("natural", "worst of all", "masking")
+"""What tables call conditions that are no attacks."""
+
+EPSILONS = {"microvolt": (10.0, 50.0, 75.0, 100.0), "unit": (0.025, 0.05, 0.15, 0.175)}
+"""The paper's strengths of attack, in the units of the input."""
+
+
+PAPER_STRATEGIES = ("baseline", "dec", "part", "dec+part", "adv", "dverge", "dec+adv")
+
+
+class AttackRecipe(RecipePart):
+    """One attack of an evaluation, at every strength.
+
+    kind:     "pgd", "sap", "apgd", "square", "quiet" or "worst" (several of them on every member and the whole)
+    target:   what it is crafted on: "member 0", as the paper does, another member, or "ensemble"
+    name:     what to call it in tables; its kind by default
+    epsilons: its strengths, where not the evaluation's
+    records:  craft it for at most so many recordings, drawn at random; absent: for all
+    options:  of the attack, such as { restarts = 5, random_start = true }
+    """
+
+    kind: Literal["pgd", "sap", "apgd", "square", "quiet", "worst"]
+    target: str = "member 0"
+    name: str = ""
+    epsilons: tuple[Positive, ...] | None = None
+    records: Count | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _target_exists(self) -> Self:
+        if self.target != WHOLE and not re.fullmatch(r"member \d+", self.target):
+            raise ValueError(f'evaluation.attacks: expected the target "member 0" or "{WHOLE}", found {self.target!r}')
+        if self.kind in ("quiet", "worst") and self.target != WHOLE:
+            raise ValueError(f'evaluation.attacks: {self.kind}: expected the target "{WHOLE}", found {self.target!r}')
+        if self.name in RESERVED or self.name.startswith("mixed"):
+            raise ValueError(f"evaluation.attacks: expected another name than {self.name!r}, which is taken")
+        if not self.name:
+            object.__setattr__(self, "name", self.kind)
+        return self
+
+    @property
+    def member(self) -> int | None:
+        """Which member it is crafted on; None for the ensemble."""
+        return None if self.target == WHOLE else int(self.target.removeprefix("member "))
+
+
+PAPER_ATTACKS = (AttackRecipe(kind="pgd"), AttackRecipe(kind="sap"))
+"""What the paper's tables are made of."""
+
+USUAL_ATTACKS = (
+    *PAPER_ATTACKS,
+    AttackRecipe(kind="pgd", target=WHOLE, records=100),
+    AttackRecipe(kind="quiet", target=WHOLE, records=100),
+)
+
+
+class EvaluationRecipe(RecipePart):
+    """How ensembles are put to the test.
+
+    part:            of the cohort: "test", or "tune" while choices are still to be made
+    epsilons:        strengths of the attacks, in the units of the input; absent: the paper's for the input's scaling
+    attacks:         the paper's PGD and SAP on member 0, then PGD and a quiet attack on the ensemble, by default
+    normalise:       uncertainty by its range in "training", or, as the authors' notebook does, on the "evaluated" part
+    masking_records: how many recordings the checks for hidden gradients take; 0: no checks
+    seed:            of attacks that draw, and of the choice of recordings
+    """
+
+    part: Literal["test", "tune"] = "test"
+    epsilons: Annotated[tuple[Positive, ...], Field(min_length=1)] | None = None
+    attacks: tuple[AttackRecipe, ...] = USUAL_ATTACKS
+    normalise: Literal["training", "evaluated"] = "training"
+    masking_records: Annotated[int, Field(ge=0)] = 32
+    seed: Annotated[int, Field(ge=0)] = 0
+
+    def changed(
+        self,
+        *,
+        attacks: tuple[str, ...] | None = None,
+        epsilons: tuple[float, ...] | None = None,
+        records: int | None = None,
+        part: str | None = None,
+    ) -> "EvaluationRecipe":
+        """The same with what the command line asks for; attacks as KIND or KIND@TARGET."""
+        fields = self.model_dump()
+        if attacks is not None:
+            fields["attacks"] = tuple(_asked(text) for text in attacks)
+        if records is not None:
+            fields["attacks"] = tuple(attack | {"records": records} for attack in fields["attacks"])
+        if epsilons is not None:
+            fields["epsilons"] = epsilons
+            fields["attacks"] = tuple(attack | {"epsilons": None} for attack in fields["attacks"])
+        if part is not None:
+            fields["part"] = part
+        try:
+            return EvaluationRecipe.model_validate(fields)
+        except ValidationError as error:
+            raise RecipeError(explained(error, EvaluationRecipe)) from error
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [(attack.name, attack.target) for attack in self.attacks]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise ValueError(f"evaluation.attacks: {twice[0]} on {twice[1]} is there twice; give one another name")
+        return self
+
+
+def _asked(text: str) -> dict[str, Any]:
+    kind, _, target = text.partition("@")
+    if not target:
+        target = WHOLE if kind in ("quiet", "worst") else "0"
+    return {"kind": kind, "target": WHOLE if target == WHOLE else f"member {target}"}
+
+
+class CohortRecipe(RecipePart):
+    """What a study's cohort is built from, where none is given.
+
+    source:                 as for `ecgquorum cohort build`
+    records, seconds, seed: of a simulated source
+    """
+
+    source: str
+    records: Count = 1000
+    seconds: Annotated[float, Field(ge=1)] = 30.0
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
+class Study(Recipe):
+    """A training recipe and what to compare: the strategies, on which recordings, under which attacks.
+
+    strategies: absent: the paper's seven, without dverge where there is one member only
+    """
+
+    strategies: Annotated[tuple[str, ...], Field(min_length=1)] = PAPER_STRATEGIES
+    cohort: CohortRecipe | None = None
+    evaluation: EvaluationRecipe = EvaluationRecipe()
+
+    @model_validator(mode="after")
+    def _study_fits_together(self) -> Self:
+        if "strategies" not in self.model_fields_set and self.members < 2:
+            object.__setattr__(self, "strategies", tuple(s for s in PAPER_STRATEGIES if s != "dverge"))
+        if len({strategy_parts(strategy) for strategy in self.strategies}) != len(self.strategies):
+            raise ValueError("strategies: expected each of them once, found one twice")
+        for strategy in self.strategies:
+            if "dverge" in strategy_parts(strategy) and self.members < 2:
+                raise ValueError("strategies: dverge needs at least 2 members, found 1")
+        for attack in self.evaluation.attacks:
+            if attack.member is not None and attack.member >= self.members:
+                raise ValueError(f"evaluation.attacks: expected a member below {self.members}, found {attack.target}")
+        if self.evaluation.epsilons is None:
+            chosen = self.evaluation.model_copy(update={"epsilons": EPSILONS[self.input.scaling]})
+            object.__setattr__(self, "evaluation", chosen)
+        return self
+
+    def with_strategies(self, strategies: tuple[str, ...]) -> "Study":
+        """The same study of other strategies."""
+        try:
+            return Study.model_validate(self.model_dump() | {"strategies": strategies})
+        except ValidationError as error:
+            raise RecipeError(explained(error, Study)) from error
+
+    @property
+    def recipe(self) -> Recipe:
+        """How to train, and nothing else."""
+        beyond = Study.model_fields.keys() - Recipe.model_fields.keys()
+        return Recipe.model_validate(self.model_dump(exclude=set(beyond)))

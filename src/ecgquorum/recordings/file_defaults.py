@@ -1,0 +1,66 @@
+"""What a user says of files that do not say it themselves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, is_not_a_lead
+from ecgquorum.recordings.units import millivolts_in
+
+
+@dataclass(frozen=True)
+class FileDefaults:
+    """Rate, leads and units of files that carry samples alone; None: what the file says.
+
+    units: also of files whose own unit cannot be true
+    """
+
+    rate_hz: float | None = None
+    leads: tuple[str, ...] | None = None
+    units: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.units is not None and millivolts_in(self.units) is None:
+            raise RecordingError(f"--units: expected a unit of voltage such as mV or uV, found {self.units!r}")
+
+    def rate(self, where: str, found: float | None = None) -> float:
+        """The file's own rate, or the one that was given."""
+        rate_hz = found if found is not None else self.rate_hz
+        if rate_hz is None:
+            raise RecordingError(f"{where}: expected a sampling rate, found none in it; give it with --rate")
+        return rate_hz
+
+    def lead_names(self, where: str, n_leads: int) -> tuple[str, ...]:
+        """The names that were given; without any, one lead is unnamed and twelve are the standard ones."""
+        if self.leads is not None:
+            if len(self.leads) != n_leads:
+                raise RecordingError(
+                    f"{where}: expected {len(self.leads)} leads as given with --leads, found {n_leads}"
+                )
+            return self.leads
+        if n_leads == 1:
+            return (UNNAMED_LEAD,)
+        if n_leads == len(STANDARD_LEADS):
+            return STANDARD_LEADS
+        raise RecordingError(f"{where}: expected names for its {n_leads} leads, found none; give them with --leads")
+
+    def leads_of(self, where: str, found: Sequence[str]) -> tuple[str, ...]:
+        """The file's own names; where one of them names no lead, the one that was given in its place."""
+        unnamed = [is_not_a_lead(name) for name in found]
+        if not any(unnamed) or (self.leads is None and all(found)):
+            return tuple(found)
+        given = self.lead_names(where, len(found))
+        return tuple(new if replaced else old for new, replaced, old in zip(given, unnamed, found, strict=True))
+
+    def millivolts(self, where: str, found: str | None = None) -> float:
+        """By what to multiply samples in the file's own unit, or in the one that was given."""
+        unit = found if found is not None else self.units
+        if unit is None:
+            raise RecordingError(f"{where}: expected a unit, found none in it; give it with --units mV or --units uV")
+        factor = millivolts_in(unit)
+        if factor is None:
+            raise RecordingError(f"{where}: expected a unit of voltage such as mV or uV, found {unit!r}")
+        return factor
+
+
+NO_DEFAULTS = FileDefaults()

@@ -1,0 +1,64 @@
+"""HL7 annotated ECG (aECG): sequences of digits, each with an origin and a scale."""
+
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.formats.xml_waveform import Traces, child, children, text_of
+from ecgquorum.recordings.leads import normalise_lead
+from ecgquorum.recordings.units import millivolts_in
+
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+_TIMES = ("TIME_ABSOLUTE", "TIME_RELATIVE")
+
+
+def from_aecg(root: Element) -> Traces:
+    """The largest set of sequences: of several series, rates differ; of several sets, one may follow another in time.
+
+    Representative beats, which are derived from a series, are left alone.
+    """
+    sets = list(children(root, "component", "series", "component", "sequenceSet"))
+    if not sets:
+        raise RecordingError("there is no set of sequences")
+    sequences = list(children(max(sets, key=_n_samples), "component", "sequence"))
+    times = [one for one in sequences if child(one, "code").get("code") in _TIMES]
+    if not times:
+        raise RecordingError("there is no sequence of times")
+    increment = child(times[0], "value", "increment")
+    step = float(increment.get("value", "nan")) * _SECONDS.get(increment.get("unit", "s"), float("nan"))
+    if not 0 < step < 1:
+        raise RecordingError(f"there is no increment of time but {increment.get('value')} {increment.get('unit')}")
+    traces = Traces(1 / step, patient=_patient(root))
+    for sequence in sequences:
+        name = child(sequence, "code").get("code", "")
+        if name in _TIMES:
+            continue
+        value = child(sequence, "value")
+        origin, scale = child(value, "origin"), child(value, "scale")
+        digits = np.array(text_of(value, "digits").split(), dtype=np.float64)
+        millivolts = digits * _millivolts(scale) + _millivolts(origin)
+        traces.add(normalise_lead(name), millivolts, scale.get("unit", ""))
+    if not traces.leads:
+        raise RecordingError("there are no sequences of leads")
+    return traces
+
+
+def _n_samples(sequence_set: Element) -> int:
+    """Of all its leads together."""
+    return sum(
+        len((one.text or "").split()) for one in children(sequence_set, "component", "sequence", "value", "digits")
+    )
+
+
+def _millivolts(quantity: Element) -> float:
+    factor = millivolts_in(quantity.get("unit", ""))
+    if factor is None:
+        raise RecordingError(f"there is no unit of voltage but {quantity.get('unit')!r}")
+    return float(quantity.get("value", "nan")) * factor
+
+
+def _patient(root: Element) -> str | None:
+    path = ("componentOf", "timepointEvent", "componentOf", "subjectAssignment", "subject", "trialSubject", "id")
+    found = next(children(root, *path), None)
+    return (found.get("extension") or None) if found is not None else None

@@ -1,0 +1,114 @@
+"""DICOM waveforms (12-lead, general and ambulatory ECG), parsed by the `pydicom` package."""
+
+import io
+import re
+import warnings
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+import pydicom
+from numpy.typing import NDArray
+from pydicom.errors import InvalidDicomError
+
+from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.file_defaults import FileDefaults
+from ecgquorum.recordings.filetree import FileTree
+from ecgquorum.recordings.leads import normalise_lead
+from ecgquorum.recordings.recording import Recording, as_samples, one_line
+from ecgquorum.recordings.units import common_unit, millivolts_in
+
+_FILE_BYTES = 256 << 20
+_TYPES = {"SB": "i1", "UB": "u1", "SS": "i2", "US": "u2", "SL": "i4", "UL": "u4"}
+_NUMBERED = {1: "I", 2: "II", 61: "III", 62: "aVR", 63: "aVL", 64: "aVF"} | {i + 2: f"V{i}" for i in range(1, 7)}
+_CODED = {"SCPECG": re.compile(r"^5\.6\.3-9-(\d+)$"), "MDC": re.compile(r"^2:(\d+)$")}
+
+
+def read_dicom(tree: FileTree, name: str, hints: FileDefaults) -> Recording:
+    """Read the longest original multiplex group of the file `name`; each channel by its own sensitivity and unit."""
+    where = tree.where(name)
+    content = tree.read(name, _FILE_BYTES)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            data = pydicom.dcmread(io.BytesIO(content))
+            group = _longest(where, data)
+            order = "<" if data.original_encoding[1] else ">"
+            raw, definitions = _samples(where, group, order), list(group.get("ChannelDefinitionSequence") or [])
+            if len(definitions) != len(raw):
+                raise RecordingError(f"{where}: expected {len(raw)} channel definitions, found {len(definitions)}")
+            voltages = [(row, d) for row, d in zip(raw, definitions, strict=True) if _is_voltage(d, hints)]
+            if not voltages:
+                raise RecordingError(
+                    f"{where}: expected a channel with a sensitivity in volts, found none; give --units"
+                )
+            signal = np.stack([_millivolts(where, row, definition, hints) for row, definition in voltages])
+            unit = common_unit(_unit(definition) or hints.units for _, definition in voltages)
+            leads = hints.leads_of(where, [_lead(definition) for _, definition in voltages])
+            rate_hz, patient = float(group.SamplingFrequency), str(data.get("PatientID") or "") or None
+    except RecordingError:
+        raise
+    except InvalidDicomError as error:
+        raise RecordingError(f"{where}: expected a DICOM file, found no DICM at its beginning") from error
+    except Exception as error:
+        raise RecordingError(f"{where}: expected a DICOM waveform, found: {one_line(error)}") from error
+    path = PurePosixPath(name)
+    record = path.stem if path.suffix.lower() == ".dcm" else path.name
+    return Recording(record, as_samples(signal), rate_hz, leads, patient=patient, source=where, unit=unit)
+
+
+def _longest(where: str, data: Any) -> Any:
+    groups = list(data.get("WaveformSequence") or [])
+    if not groups:
+        raise RecordingError(f"{where}: expected a DICOM waveform, found none in this {data.get('Modality') or 'file'}")
+    original = [group for group in groups if group.get("WaveformOriginality") != "DERIVED"] or groups
+    return max(original, key=lambda group: int(group.NumberOfWaveformSamples) / float(group.SamplingFrequency))
+
+
+def _samples(where: str, group: Any, order: str) -> NDArray[np.float64]:
+    """(channel, time) as stored; a padding value is NaN."""
+    kind = _TYPES.get(str(group.get("WaveformSampleInterpretation")))
+    n_channels, n_samples = int(group.NumberOfWaveformChannels), int(group.NumberOfWaveformSamples)
+    if kind is None or int(group.WaveformBitsAllocated) != 8 * int(kind[1]):
+        raise RecordingError(
+            f"{where}: expected samples of 8, 16 or 32 bits, found {group.get('WaveformSampleInterpretation')}"
+        )
+    expected = n_channels * n_samples * int(kind[1])
+    if n_channels < 1 or n_samples < 1 or len(group.WaveformData) < expected:
+        raise RecordingError(f"{where}: expected {expected} bytes of samples, found {len(group.WaveformData)}")
+    stored = np.frombuffer(group.WaveformData[:expected], dtype=order + kind).reshape(n_samples, n_channels).T
+    values = stored.astype(np.float64)
+    padding = group.get("WaveformPaddingValue")
+    if isinstance(padding, bytes) and len(padding) >= int(kind[1]):
+        values[stored == np.frombuffer(padding[: int(kind[1])], dtype=order + kind)[0]] = np.nan
+    return values
+
+
+def _unit(definition: Any) -> str | None:
+    units = definition.get("ChannelSensitivityUnitsSequence")
+    return str(units[0].get("CodeValue") or "") if units else None
+
+
+def _is_voltage(definition: Any, hints: FileDefaults) -> bool:
+    return millivolts_in(_unit(definition) or hints.units or "") is not None
+
+
+def _millivolts(where: str, row: NDArray[np.float64], definition: Any, hints: FileDefaults) -> NDArray[np.float64]:
+    sensitivity = definition.get("ChannelSensitivity")
+    gain = 1.0 if sensitivity is None else float(sensitivity)
+    factor = definition.get("ChannelSensitivityCorrectionFactor")
+    baseline = definition.get("ChannelBaseline")
+    gain *= 1.0 if factor is None else float(factor)
+    return (row * gain + (0.0 if baseline is None else float(baseline))) * hints.millivolts(where, _unit(definition))
+
+
+def _lead(definition: Any) -> str:
+    """The lead's name by its code, or by what the code means."""
+    sources = definition.get("ChannelSourceSequence")
+    source = sources[0] if sources else {}
+    pattern = _CODED.get(str(source.get("CodingSchemeDesignator")))
+    match = pattern.match(str(source.get("CodeValue"))) if pattern else None
+    if match and int(match[1]) in _NUMBERED:
+        return _NUMBERED[int(match[1])]
+    meaning = str(source.get("CodeMeaning") or definition.get("ChannelLabel") or "ECG")
+    return normalise_lead(re.sub(r"\(.*?\)", "", meaning))

@@ -1,0 +1,117 @@
+"""EDF and EDF+ files, read by the `edfio` package after their header was checked against the file's size."""
+
+import re
+import warnings
+from pathlib import PurePosixPath
+from typing import Any
+
+import edfio
+import numpy as np
+
+from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.file_defaults import FileDefaults
+from ecgquorum.recordings.filetree import FileTree
+from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, normalise_lead
+from ecgquorum.recordings.recording import Recording, as_samples, one_line
+from ecgquorum.recordings.units import common_unit, millivolts_in
+
+_FILE_BYTES = 256 << 20
+_FIXED, _PER_SIGNAL = 256, 256
+_MOST_SIGNALS = 512
+_ENCODING = "latin-1"  # the standard says ASCII, devices write a micro sign
+_NO_ECG = re.compile(r"^\s*(?:EEG|EOG|ERG|EMG|EP|MEG|MCG)\b", re.IGNORECASE)  # how EDF+ begins their labels
+_NUMBERED = re.compile(r"^ECG[ _-]*\d*$", re.IGNORECASE)
+
+
+def read_edf(tree: FileTree, name: str, hints: FileDefaults) -> Recording:
+    """Read the ECG leads of the file `name`: signals in volts whose labels say ECG or name a standard lead."""
+    where = tree.where(name)
+    content = tree.read(name, _FILE_BYTES)
+    _check(where, content)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            file = edfio.read_edf(content, lazy_load_data=False, header_encoding=_ENCODING)
+            signals = _leads(where, list(file.signals), hints)
+            rates = sorted({float(signal.sampling_frequency) for signal in signals})
+            samples = [np.asarray(signal.data, dtype=np.float64) for signal in signals]
+    except RecordingError:
+        raise
+    except Exception as error:
+        raise RecordingError(f"{where}: expected an EDF file, found: {one_line(error)}") from error
+    if len(rates) != 1:
+        raise RecordingError(
+            f"{where}: expected all ECG leads at one rate, found {', '.join(f'{r:g}' for r in rates)} Hz"
+        )
+    factors = [hints.millivolts(where, _unit(signal)) for signal in signals]
+    return Recording(
+        PurePosixPath(name).stem,
+        as_samples(np.stack([values * factor for values, factor in zip(samples, factors, strict=True)])),
+        rates[0],
+        _names(where, signals, hints),
+        source=where,
+        unit=common_unit(_unit(signal) or hints.units for signal in signals),
+    )
+
+
+def _check(where: str, content: bytes) -> None:
+    """Refuse a header that the file's size does not bear out, before it is believed."""
+    try:
+        header_bytes, n_records = int(content[184:192]), int(content[236:244])
+        n_signals = int(content[252:256])
+    except ValueError as error:
+        raise RecordingError(f"{where}: expected the header of an EDF file, found none") from error
+    if not 1 <= n_signals <= _MOST_SIGNALS or header_bytes != _FIXED + _PER_SIGNAL * n_signals:
+        raise RecordingError(f"{where}: expected an EDF header of 1 to {_MOST_SIGNALS} signals, found it damaged")
+    if content[192:197] == b"EDF+D":
+        raise RecordingError(f"{where}: expected one stretch without a break, found a discontinuous EDF+ file")
+    lengths = content[_FIXED + 216 * n_signals : _FIXED + 224 * n_signals]
+    try:
+        per_record = [int(lengths[8 * i : 8 * i + 8]) for i in range(n_signals)]
+    except ValueError as error:
+        raise RecordingError(f"{where}: expected samples in each data record, found the header damaged") from error
+    expected = header_bytes + 2 * n_records * sum(per_record)
+    if n_records < 1 or min(per_record) < 1 or len(content) < expected:
+        raise RecordingError(
+            f"{where}: expected {expected} bytes as its header says, found {len(content)}; it is cut short"
+        )
+
+
+def _leads(where: str, signals: list[Any], hints: FileDefaults) -> list[Any]:
+    hearts = [s for s in signals if not _NO_ECG.match(s.label)]
+    voltages = [s for s in hearts if millivolts_in(_unit(s) or hints.units or "") is not None]
+    named = [s for s in voltages if _lead(s) in STANDARD_LEADS or _NUMBERED.match(_lead(s))]
+    chosen = named or (voltages if len(voltages) == 1 or hints.leads else [])
+    if not chosen:
+        labels = ", ".join(repr(signal.label) for signal in signals[:12])
+        raise RecordingError(f"{where}: expected signals that are ECG leads in volts, found {labels}")
+    for signal in chosen:
+        if signal.physical_min == signal.physical_max or signal.digital_min == signal.digital_max:
+            raise RecordingError(
+                f"{where}: expected a range of numbers and one of volts for {signal.label!r}, found the same at both "
+                "ends of one; it has no scale"
+            )
+    return chosen
+
+
+def _names(where: str, signals: list[Any], hints: FileDefaults) -> tuple[str, ...]:
+    names = [_lead(signal) for signal in signals]
+    numbered = [name for name in names if _NUMBERED.match(name)]
+    if len(numbered) == 1:
+        names[names.index(numbered[0])] = UNNAMED_LEAD
+    elif not numbered and not set(names) & set(STANDARD_LEADS) and hints.leads:
+        return hints.lead_names(where, len(names))  # they are here only because the user says that they are leads
+    return hints.leads_of(where, names)
+
+
+def _unit(signal: Any) -> str | None:
+    found = str(signal.physical_dimension).strip()
+    try:
+        return found.encode(_ENCODING).decode() or None
+    except UnicodeDecodeError:
+        return found
+
+
+def _lead(signal: Any) -> str:
+    """`EKG`, `ECG I`, `EKG1` and the like in their standard spelling."""
+    return normalise_lead(signal.label.strip().replace("EKG", UNNAMED_LEAD).replace("ekg", UNNAMED_LEAD))

@@ -1,0 +1,36 @@
+"""GE MUSE XML: resting ECGs, each lead in Base64 with its own amplitude per bit."""
+
+from xml.etree.ElementTree import Element
+
+from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.formats.xml_waveform import Traces, children, samples_in, text_of
+from ecgquorum.recordings.leads import normalise_lead
+from ecgquorum.recordings.units import millivolts_in
+
+
+def from_muse(root: Element) -> Traces:
+    """The rhythm waveform; medians are left alone."""
+    waveforms = list(children(root, "Waveform"))
+    rhythm = [one for one in waveforms if text_of(one, "WaveformType", default="Rhythm").lower() == "rhythm"]
+    if not rhythm:
+        raise RecordingError("there is no rhythm waveform")
+    chosen = rhythm[0]
+    exponent = int(text_of(chosen, "SampleExponent", default="0") or 0)
+    traces = Traces(float(text_of(chosen, "SampleBase")) * 10.0 ** max(-6, min(6, exponent)), patient=_patient(root))
+    for lead in children(chosen, "LeadData"):
+        unit = text_of(lead, "LeadAmplitudeUnits", default="MICROVOLTS")
+        factor = millivolts_in(unit)
+        if factor is None:
+            raise RecordingError(f"there is no unit of voltage but {unit!r}")
+        if text_of(lead, "LeadSampleSize", default="2") != "2":
+            raise RecordingError("samples are not of 2 bytes")
+        per_bit = float(text_of(lead, "LeadAmplitudeUnitsPerBit"))
+        samples = samples_in(text_of(lead, "WaveFormData"))
+        traces.add(normalise_lead(text_of(lead, "LeadID")), samples * per_bit * factor, unit)
+    if not traces.leads:
+        raise RecordingError("there are no leads")
+    return traces
+
+
+def _patient(root: Element) -> str | None:
+    return text_of(root, "PatientDemographics", "PatientID", default="") or None

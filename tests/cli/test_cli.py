@@ -1,0 +1,325 @@
+"""The command line from end to end, with right and with wrong input."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ecgquorum import Scorecard, load_ensemble, read, simulate
+from tests.conftest import TINY_RECIPE, TINY_STUDY
+
+
+def one_line(text):
+    """The error, alone on its line."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    assert len(lines) == 1, text
+    return lines[0]
+
+
+@pytest.fixture
+def record(write_record):
+    made = simulate("A", seed=5, seconds=6, leads=("ECG",), noise=0.5).recording
+    return write_record("A1", made.signal)
+
+
+def test_help_and_version(ecgquorum):
+    assert re.fullmatch(r"ecgquorum \d+\.\d+\.\d+\n", ecgquorum("--version").stdout)
+    text = ecgquorum("--help").stdout
+    for command in ("study", "train", "evaluate", "report", "predict", "cohort"):
+        assert command in text
+    for command in (
+        ["train"],
+        ["predict"],
+        ["study"],
+        ["evaluate"],
+        ["report"],
+        ["cohort"],
+        ["cohort", "build"],
+        ["cohort", "info"],
+        ["cohort", "fetch"],
+    ):
+        assert "Usage" in ecgquorum(*command, "--help").stdout
+    assert "physionet2017-compact" in ecgquorum("train", "--help").stdout
+
+
+def test_the_whole_path(ecgquorum, tmp_path, record):
+    said = ecgquorum(
+        "cohort", "build", "synthetic:physionet2017", "--out", tmp_path / "c", "--records", 60, "--seconds", 4
+    )
+    assert "60 recordings from simulated physionet2017" in said.stdout
+    info = ecgquorum("cohort", "info", tmp_path / "c").stdout
+    assert "300 Hz, mV, leads ECG, 4.0 to 4.0 s" in info
+    assert re.search(r"all +48 +6 +6 +60", info)
+    (tmp_path / "r.toml").write_text(TINY_RECIPE)
+    said = ecgquorum("train", tmp_path / "r.toml", "--cohort", tmp_path / "c", "--out", tmp_path / "run")
+    assert f"bundle: {tmp_path / 'run'}" in said.stdout
+    assert "tune accuracy" in said.stderr
+    text = ecgquorum("predict", record, "--model", tmp_path / "run").stdout
+    assert re.search(r"A1 +[NAO~] \(.*\) +probability 0\.\d{3} +uncertainty -?\d\.\d{3} +mutual information", text)
+    assert "member 1" in text
+    (row,) = json.loads(ecgquorum("predict", record, "--model", tmp_path / "run", "--json").stdout)
+    expected = load_ensemble(tmp_path / "run").predict(read(record)).rows()[0]
+    assert row.keys() >= expected.keys()
+    assert row["label"] == expected["label"]
+    assert list(row["probabilities"]) == ["N", "A", "O", "~"]
+    for key in ("mutual_information", "uncertainty", "entropy"):
+        assert row[key] == pytest.approx(expected[key], abs=1e-6)
+    for found, wanted in zip(row["member_probabilities"], expected["member_probabilities"], strict=True):
+        np.testing.assert_allclose(list(found.values()), list(wanted.values()), atol=1e-6)
+
+
+def test_predicting_goes_on_past_bad_files(ecgquorum, tiny_run, record, tmp_path):
+    (tmp_path / "bad.hea").write_text("junk")
+    done = ecgquorum("predict", tmp_path / "bad.hea", record, tmp_path / "gone", "--model", tiny_run, "--json", code=1)
+    assert [row["id"] for row in json.loads(done.stdout)] == ["A1"]
+    errors = [line for line in done.stderr.splitlines() if line]
+    assert len(errors) == 2 and "bad.hea" in errors[0] and "gone" in errors[1]
+    nothing = ecgquorum("predict", tmp_path / "gone", "--model", tiny_run, "--json", code=1)
+    assert json.loads(nothing.stdout) == []
+
+
+def test_many_recordings_are_one_json_array(ecgquorum, tiny_run, write_record, tmp_path):
+    for i in range(40):
+        write_record(f"r{i:02d}", folder=tmp_path / "many")
+    rows = json.loads(ecgquorum("predict", tmp_path / "many", "--model", tiny_run, "--json").stdout)
+    assert [row["id"] for row in rows] == [f"r{i:02d}" for i in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["cohort", "info", "nowhere"], "nowhere: expected a cohort"),
+        (["cohort", "build", "nowhere", "--out", "x"], "nowhere: expected a folder or a zip archive, found nothing"),
+        (["cohort", "build", "synthetic:x", "--out", "x"], "found synthetic:x"),
+        (["cohort", "fetch", "mitdb", "--out", "x"], "found 'mitdb'"),
+        (["cohort", "fetch", "cpsc2018", "--out", "x", "--url", "http://127.0.0.1:9"], "needs a network"),
+        (["train", "nowhere.toml", "--cohort", "c", "--out", "o"], "nowhere.toml: expected a recipe file"),
+        (["train", "demo", "--cohort", "nowhere", "--out", "o"], "nowhere: expected a cohort"),
+        (["predict", "x.hea", "--model", "nowhere"], "nowhere: expected the folder of a bundle"),
+        (
+            ["cohort", "build", "synthetic:cpsc2018", "--records", "3", "--seconds", "2", "--out", "/dev/null/x"],
+            "/dev/null",
+        ),
+        (
+            ["cohort", "build", "synthetic:cpsc2018", "--records", "3", "--seconds", "2", "--out", "x", "--rate", "0"],
+            "--rate",
+        ),
+    ],
+)
+def test_wrong_input_gets_one_clear_line(ecgquorum, arguments, reason, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = ecgquorum(*arguments, code=1)
+    assert reason in one_line(said.stderr)
+    assert not list(tmp_path.iterdir())
+
+
+def test_strange_names_are_printed_as_they_are(ecgquorum, write_record, tmp_path):
+    folder = tmp_path / "mine"
+    lines = ["id,label"]
+    for i in range(20):
+        write_record(f"r{i}", np.random.default_rng(i).normal(size=(1, 600)), folder=folder)
+        lines.append(f"r{i},{'[/x]' if i % 2 else '[bold]y'}")
+    (folder / "labels.csv").write_text("\n".join(lines))
+    said = ecgquorum("cohort", "build", folder, "--out", tmp_path / "out")
+    assert "[/x]" in said.stdout
+    assert "[bold]y" in said.stdout
+
+
+def test_help_does_not_wait_for_the_heavy_libraries():
+    code = "import sys, ecgquorum.cli; print({'torch', 'wfdb', 'scipy', 'matplotlib'} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_debug_shows_where_an_error_came_from(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "ecgquorum.cli", "cohort", "info", str(tmp_path), "--debug"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0 and "Traceback" in done.stderr
+
+
+def test_evaluate_and_report_from_end_to_end(ecgquorum, tiny_study, tmp_path):
+    runs = [tiny_study / "runs" / name for name in ("baseline", "dec+part")]
+    said = ecgquorum(
+        "evaluate", *runs, "--cohort", tiny_study / "cohort", "--out", tmp_path / "s.json", "--epsilons", "20,40",
+        "--attack", "pgd", "--attack", "pgd@1", "--attack", "square@ensemble", "--records", 6, "--part", "tune",
+    )  # fmt: skip
+    assert "tune part" in said.stdout and "pgd on member 1, 40 µV" in said.stdout
+    assert re.search(r"natural +\d+\.\d \(\d+\.\d to \d+\.\d\) +\d+\.\d \(", said.stdout)
+    card = Scorecard.load(tmp_path / "s.json")
+    assert {(c.attack, c.target, c.epsilon) for c in card.conditions} == {
+        ("natural", "", 0.0),
+        *(
+            (a, t, e)
+            for a, t in (("pgd", "member 0"), ("pgd", "member 1"), ("square", "ensemble"))
+            for e in (20.0, 40.0)
+        ),
+    }
+    said = ecgquorum("report", tmp_path / "s.json", tiny_study / "scorecard.json", "--out", tmp_path / "r")
+    assert f"report: {tmp_path / 'r' / 'report.html'}" in said.stdout
+    assert "not a result" in (tmp_path / "r" / "report.html").read_text()
+
+
+def test_a_study_from_the_command_line(ecgquorum, tiny_study, tmp_path):
+    (tmp_path / "mine.toml").write_text(TINY_STUDY)
+    arguments = ["study", tmp_path / "mine.toml", "--out", tmp_path / "s", "--strategies", "baseline"]
+    said = ecgquorum(*arguments, "--cohort", tiny_study / "cohort")
+    assert f"report: {tmp_path / 's' / 'report' / 'report.html'}" in said.stdout
+    assert "dec+part" not in said.stdout and "worst of all" in said.stdout
+    assert "1/2 baseline  member 0  epoch   1" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["report", "nowhere.json", "--out", "x"], "nowhere.json: expected a scorecard"),
+        (["study", "nowhere.toml", "--out", "x"], "nowhere.toml: expected a recipe file"),
+        (["study", "physionet2017-compact", "--out", "x"], "expected --cohort DIR"),
+        (["study", "demo", "--out", "x", "--strategies", "dec+prat"], "found 'prat'"),
+        (["study", "demo", "--out", "x", "--strategies", ""], "strategies"),
+        (
+            ["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.txt"],
+            "s.txt: expected the name of a file that ends in .json",
+        ),
+        (["evaluate", "RUN", "--cohort", "nowhere", "--out", "s.json"], "nowhere: expected a cohort"),
+        (["evaluate", "nowhere", "--cohort", "COHORT", "--out", "s.json"], "nowhere: expected the folder of a bundle"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pdg"], "attacks.0.kind: expected"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pgd@9"], "member below 2"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pgd@all"], "found 'member all'"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pgd", "--attack", "pgd"], "twice"),
+        (
+            ["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--epsilons", "0"],
+            "epsilons.0: expected greater than 0, found 0.0",
+        ),
+        (
+            ["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "quiet@1"],
+            "quiet: expected the target",
+        ),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--epsilons", "1e40"], "finite probabilities"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--epsilons", "ten"], "--epsilons: expected num"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--epsilons", ","], "epsilons"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--part", "train"], "part: expected"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--device", "tpu"], "--device"),
+    ],
+)
+def test_wrong_questions_get_one_clear_line(ecgquorum, arguments, reason, tmp_path, monkeypatch, tiny_study):
+    monkeypatch.chdir(tmp_path)
+    places = {"RUN": tiny_study / "runs/baseline", "COHORT": tiny_study / "cohort"}
+    said = ecgquorum(*(places.get(argument, argument) for argument in arguments), code=1)
+    assert reason in one_line(said.stderr)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.data
+def test_a_real_record_straight_from_the_archive(ecgquorum, real_data, tiny_run):
+    path = real_data / "physionet2017/training2017.zip/training2017/A00004"
+    (row,) = json.loads(ecgquorum("predict", path, "--model", tiny_run, "--json").stdout)
+    expected = load_ensemble(tiny_run).predict(read(path)).rows()[0]
+    assert list(row["probabilities"]) == ["N", "A", "O", "~"]
+    assert len(row["member_probabilities"]) == 2
+    for key in ("mutual_information", "uncertainty"):
+        assert row[key] == pytest.approx(expected[key], abs=1e-6)
+
+
+def test_packing_and_cards(ecgquorum, tiny_study, tmp_path):
+    run, scorecard = tiny_study / "runs" / "dec+part", tiny_study / "scorecard.json"
+    said = ecgquorum("pack", run, scorecard, "--out", tmp_path / "mine").stdout
+    assert re.search(r"mine, 0\.\d MB", said)
+    text = ecgquorum("card", tmp_path / "mine").stdout
+    assert "## Results" in text
+    assert "card.md" in ecgquorum("card", tmp_path / "mine", "--out", tmp_path / "card.md").stdout
+    assert (tmp_path / "card.md").read_text() == text
+    assert "expected a new folder" in ecgquorum("pack", run, scorecard, "--out", tmp_path / "mine", code=1).stderr
+    assert "found a folder" in ecgquorum("card", run, "--out", tmp_path, code=1).stderr
+
+
+def test_a_report_as_one_markdown_page(ecgquorum, tiny_study, tmp_path):
+    said = ecgquorum("report", tiny_study / "scorecard.json", "--out", tmp_path / "r.md").stdout
+    assert str(tmp_path / "r.md") in said
+    assert (tmp_path / "r.md").read_text().startswith("# Results\n")
+
+
+def test_converting(ecgquorum, record, tmp_path):
+    for target in ("a.edf", "b.csv", "c.npz", "d.hea"):
+        said = ecgquorum("convert", record, tmp_path / target).stdout
+        assert f"{target}: ECG, " in said
+        np.testing.assert_allclose(read(tmp_path / target).signal, read(record).signal, atol=2e-3)
+    np.save(tmp_path / "x.npy", read(record).signal * 1000)
+    assert "give it with --rate" in ecgquorum("convert", tmp_path / "x.npy", tmp_path / "y.npz", code=1).stderr
+    ecgquorum("convert", tmp_path / "x.npy", tmp_path / "y.npz", "--rate", 300, "--units", "uV", "--leads", "II")
+    assert read(tmp_path / "y.npz").leads == ("II",)
+    assert "ends in .hea, .edf, .csv, .npz" in ecgquorum("convert", record, tmp_path / "x.pdf", code=1).stderr
+
+
+def test_triage_and_policies(ecgquorum, tiny_run, tiny_cohort, record, tmp_path):
+    (tmp_path / "in").mkdir()
+    for i in range(4):
+        ecgquorum("convert", record, tmp_path / "in" / f"r{i}.npz")
+    (tmp_path / "in" / "bad.edf").write_text("junk")
+    arguments = ("triage", tmp_path / "in", "--model", tiny_run, "--out", tmp_path / "out")
+    assert "has no policy" in ecgquorum("policy", "show", tiny_run).stdout
+    assert "expected a policy in its card" in ecgquorum(*arguments, code=1).stderr
+    said = ecgquorum(*arguments, "--budget", "40%").stdout
+    assert "2 certain, 2 deferred, 1 unreadable" in said
+    assert (tmp_path / "out" / "worklist.csv").read_text().count("\n") == 6
+    assert "2 certain, 2 deferred" in ecgquorum(*arguments, "--budget", "40%").stdout
+    assert "a share such as 10%" in ecgquorum(*arguments, "--budget", "400%", code=1).stderr
+    fit = ("policy", "fit", tiny_run, "--cohort", tiny_cohort.path)
+    for kind, value in (("budget", "20%"), ("conformal", "0.2"), ("threshold", "0.3"), ("cost", "0.2")):
+        out = tmp_path / kind
+        said = ecgquorum(*fit, "--kind", kind, "--value", value, "--out", out).stdout
+        assert ecgquorum("policy", "show", out).stdout.strip() in said
+    (tmp_path / "costs.json").write_text('{"A": {"N": 7}}')
+    costly = ecgquorum(*fit, "--kind", "cost", "--costs", tmp_path / "costs.json", "--out", tmp_path / "c2").stdout
+    assert "7 for A answered as N" in costly
+    assert (
+        "unreadable"
+        in ecgquorum("triage", tmp_path / "in", "--model", tmp_path / "budget", "--out", tmp_path / "o2").stdout
+    )
+    assert "found 'x'" in ecgquorum(*fit, "--kind", "x", "--out", tmp_path / "x", code=1).stderr
+
+
+def test_plotting(ecgquorum, tiny_run, record, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "A1.png: rows, 25 mm/s, 10 mm/mV, from 0 to 6 of 6 s" in ecgquorum("plot", record).stdout
+    assert (tmp_path / "A1.png").read_bytes().startswith(b"\x89PNG")
+    assert "found one; name the file to write with --out" in one_line(ecgquorum("plot", record, code=1).stderr)
+    for how in ("gradient", "occlusion"):
+        said = ecgquorum("plot", record, "--map", how, "--model", tiny_run, "--out", "m.svg", "--start", 2).stdout
+        assert "m.svg: rows, 25 mm/s, 10 mm/mV, from 2 to 6 of 6 s" in said
+        assert re.search(r"tiny says [NAO~].*: probability 0\.\d\d, uncertainty", said)
+        assert b"<svg" in (tmp_path / "m.svg").read_bytes()
+    np.save("x.npy", simulate("AF", seed=1, seconds=3, rate_hz=250).recording.signal * 1000)
+    hints = ("--rate", 250, "--units", "uV", "--out", "x.pdf")
+    said = ecgquorum("plot", "x.npy", *hints, "--speed", 50, "--gain", 20, "--layout", "6x2").stdout
+    assert "x.pdf: 6x2, 50 mm/s, 20 mm/mV, from 0 to 3 of 3 s" in said
+    assert (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
+    single = ("--map", "gradient", "--model", tiny_run)
+    assert "3x4+1" in ecgquorum("plot", "x.npy", *hints, *single, "--lead", "V2").stdout
+    assert "choose one with --lead II" in one_line(ecgquorum("plot", "x.npy", *hints, *single, code=1).stderr)
+
+
+def test_what_cannot_be_plotted_is_one_line(ecgquorum, record, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.doc").write_text("letter")
+    for arguments, expected in (
+        (("none.hea",), "none.hea: expected a recording, found no such file"),
+        (("a.doc",), "found none of them"),
+        ((record, "--out", "a.gif"), "ends in .png, .svg, .pdf, found .gif"),
+        ((record, "--out", "gif"), "found no ending"),
+        ((record, "--layout", "6x2"), "found only ECG; draw what is there with --layout rows"),
+        ((record, "--layout", "2x6"), "expected a layout of 3x4+1, 6x2, 12x1, rows, found '2x6'"),
+        ((record, "--speed", 30), "--speed: expected 12.5, 25, 50, found 30"),
+        ((record, "--gain", 15), "--gain: expected 5, 10, 20, found 15"),
+        ((record, "--start", 60), "expected a start within its 6 s, found 60 s"),
+        ((record, "--model", "physionet2017-compact"), "--model: expected --map gradient or --map occlusion"),
+        ((record, "--map", "gradient", "--model", "nobody"), "nobody: expected the folder of a bundle"),
+        ((record, "--map", "gradient", "--model", "cpsc2018-compact"), "found only ECG"),
+    ):
+        assert expected in one_line(ecgquorum("plot", *arguments, code=1).stderr)
+    assert not list(tmp_path.glob("*.png"))

@@ -1,0 +1,77 @@
+"""Ensembles as ONNX graphs: they say what the ensemble says, uncertainty included."""
+
+import json
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+from ecgquorum import export_onnx, load_ensemble
+from ecgquorum.cohorts import Batch
+from ecgquorum.ensemble import Ensemble, Prediction
+from ecgquorum.ensemble.onnx_export import OUTPUTS
+from ecgquorum.errors import ExportError
+from ecgquorum.members import CompactMember, DilatedMember, rings
+from ecgquorum.preprocessing import InputSpec
+
+
+def ensemble_of(kind, width, n_leads=1, scaling="microvolt"):
+    torch.manual_seed(0)
+    leads = ("ECG",) if n_leads == 1 else tuple(f"V{i}" for i in range(n_leads))
+    members = [kind(n_leads, 3, 300.0, width=width, bands=bands) for bands in (None, rings(300.0, 0), rings(300.0, 1))]
+    return Ensemble(members, ("a", "b", "c"), InputSpec(leads, 300.0, scaling, 3.3), (0.01, 0.2)).eval()
+
+
+@pytest.mark.parametrize(
+    ("kind", "width", "n_leads", "scaling"),
+    [
+        (CompactMember, 0.125, 2, "unit"),
+        (DilatedMember, 0.05, 2, "microvolt"),
+        pytest.param(CompactMember, 0.125, 1, "microvolt", marks=pytest.mark.slow),
+    ],
+)
+def test_the_graph_says_what_the_ensemble_says(kind, width, n_leads, scaling, tmp_path):
+    ensemble = ensemble_of(kind, width, n_leads, scaling)
+    ensemble.temperature = 1.7
+    path = export_onnx(ensemble, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(str(path))
+    n_window = ensemble.spec.n_window
+    for n_records in (1, 7):
+        signal = torch.randn(n_records, n_leads, n_window) * (300 if scaling == "microvolt" else 0.3)
+        signal[0, :, :100] = signal[0, :, 700:] = 0
+        valid = torch.ones(n_records, 1, n_window, dtype=torch.bool)
+        probs = ensemble.member_probs(Batch(signal, valid, torch.zeros(n_records)))
+        said = Prediction(("",) * n_records, ensemble.classes, probs, ensemble.information_range, ensemble.temperature)
+        names = [*OUTPUTS]
+        found = dict(zip(names, session.run(names, {"signal": signal.numpy()}), strict=True))
+        np.testing.assert_allclose(found["probabilities"], said.probs, atol=1e-4)
+        np.testing.assert_allclose(found["calibrated_probabilities"], said.calibrated, atol=1e-4)
+        np.testing.assert_allclose(found["member_probabilities"], said.member_probs, atol=1e-4)
+        np.testing.assert_allclose(found["mutual_information"], said.mutual_information, atol=1e-4)
+        np.testing.assert_allclose(found["uncertainty"], said.uncertainty, atol=1e-3)
+
+
+def test_the_file_says_what_it_wants(tiny_run, tmp_path):
+    ensemble = load_ensemble(tiny_run)
+    model = onnx.load(export_onnx(ensemble, tmp_path / "model.onnx"))
+    told = {entry.key: entry.value for entry in model.metadata_props}
+    assert json.loads(told["classes"]) == ["N", "A", "O", "~"]
+    assert (told["rate_hz"], told["scaling"], told["window_s"]) == ("300", "microvolt", "6")
+    assert told["weights_sha256"] == ensemble.card["weights_sha256"]
+    assert ensemble.training is False
+
+
+def test_a_graph_that_says_something_else_is_not_written(tmp_path, monkeypatch):
+    ensemble = ensemble_of(CompactMember, 0.125)
+    monkeypatch.setattr("ecgquorum.ensemble.onnx_export.TOLERANCE", -1.0)
+    with pytest.raises(ExportError, match="probabilities to agree"):
+        export_onnx(ensemble, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_the_packages_it_says_how_to_get_them(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    with pytest.raises(ExportError, match="ecgquorum.export."):
+        export_onnx(ensemble_of(CompactMember, 0.125), tmp_path / "model.onnx")

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ecgquorum.errors import RecipeError
+from ecgquorum.members import BandFilter, bands_from, rings
+
+RATES = st.sampled_from([100.0, 128.0, 257.0, 300.0, 500.0])
+
+
+@given(n_samples=st.integers(8, 3000), rate_hz=RATES, seed=st.integers(0, 3))
+def test_complementary_rings_rebuild_the_signal(n_samples, rate_hz, seed):
+    x = torch.randn(2, 1, n_samples, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    even, odd = BandFilter(rings(rate_hz, 0), rate_hz), BandFilter(rings(rate_hz, 1), rate_hz)
+    assert torch.equal(even.mask(n_samples) + odd.mask(n_samples), torch.ones(n_samples // 2 + 1))
+    torch.testing.assert_close(even(x) + odd(x), x)
+
+
+@given(n_samples=st.integers(600, 3000), rate_hz=RATES, hertz=st.floats(3, 45))
+def test_a_tone_passes_inside_its_bands_and_nowhere_else(n_samples, rate_hz, hertz):
+    bin_number = round(hertz * n_samples / rate_hz)
+    exact = bin_number * rate_hz / n_samples
+    tone = torch.cos(2 * torch.pi * exact / rate_hz * torch.arange(n_samples, dtype=torch.float64))[None, None]
+    heard, deaf = BandFilter([(exact - 1, exact + 1)], rate_hz), BandFilter([(exact + 1, exact + 2)], rate_hz)
+    torch.testing.assert_close(heard(tone), tone, atol=1e-6, rtol=0)
+    torch.testing.assert_close(deaf(tone), torch.zeros_like(tone), atol=1e-6, rtol=0)
+
+
+def test_the_papers_rings():
+    even = BandFilter(bands_from("rings:even", 300.0), 300.0).mask(18000).numpy()
+    expected = np.repeat([1, 0] * 5, 900)
+    np.testing.assert_array_equal(even[:9000], expected)
+    assert even[9000] == 0
+    assert bands_from("rings:even", 300.0)[:2] == ((0.0, 15.0), (30.0, 45.0))
+    assert bands_from("all", 300.0) is None
+
+
+def test_the_mask_is_the_complex_fft_filter_of_the_paper():
+    x = torch.randn(3, 2, 1800, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    band = BandFilter(rings(300.0, 0), 300.0)
+    half = band.mask(1800).double()
+    full = torch.cat([half, half[1:-1].flip(0)])
+    torch.testing.assert_close(band(x), torch.fft.ifft(torch.fft.fft(x) * full).real)
+
+
+def test_the_mask_is_no_parameter_and_stays_out_of_the_weights():
+    band = BandFilter(rings(300.0, 0), 300.0)
+    assert not list(band.parameters())
+    assert not band.state_dict()
+
+
+def test_lengths_with_the_same_number_of_bins_are_kept_apart():
+    x = torch.randn(1, 1, 1201)
+    used, fresh = BandFilter(rings(300.0, 0), 300.0), BandFilter(rings(300.0, 0), 300.0)
+    used(x[..., :1200])
+    assert torch.equal(used(x), fresh(x))
+
+
+def test_the_gradient_is_filtered_too():
+    x = torch.randn(1, 1, 900, dtype=torch.float64, requires_grad=True)
+    band = BandFilter([(0.0, 10.0)], 300.0)
+    weight = torch.randn(1, 1, 900, dtype=torch.float64)
+    (band(x) * weight).sum().backward()
+    torch.testing.assert_close(x.grad, band(weight))
+
+
+def test_bands_beyond_half_the_sampling_rate_are_refused():
+    with pytest.raises(RecipeError, match="half the sampling rate, 150 Hz, found 200"):
+        BandFilter([(200.0, 300.0)], 300.0)

@@ -1,0 +1,150 @@
+"""What several ranks do in `test_ranks.py`, as one process would: `python -m tests.parallel.dealt COHORT OUT`.
+
+Everything is in double precision, where a difference in method cannot hide behind rounding.
+"""
+
+import sys
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from torch import nn
+
+from ecgquorum import Cohort
+from ecgquorum.members import build_member
+from ecgquorum.members.kernels.batch_norm import BatchNorm1d, BatchNorm2d
+from ecgquorum.parallel import distributed
+from ecgquorum.preprocessing import InputSpec
+from ecgquorum.recipes import parse_recipe
+from ecgquorum.training import plan_jobs
+from ecgquorum.training.decorrelation import Decorrelation
+from ecgquorum.training.loop import SilentObserver, train_unit
+from ecgquorum.training.phases import AdversarialPhase, BasePhase, DvergePhase, PhaseContext
+from ecgquorum.training.strategy import plan_phase
+
+RECIPE = """
+name = "dealt"
+members = 2
+strategy = "dec+part+adv+dverge"
+[input]
+window_s = 5.0
+[member]
+kind = "KIND"
+width = 0.05
+[training]
+epochs = 1
+batch_size = 9
+gain = 1.2
+label_smoothing = 0.05
+[decorrelation]
+projected = 4
+[adversarial]
+steps = 2
+epochs = 1
+[dverge]
+steps = 2
+epochs = 1
+different_classes = true
+"""
+PHASES = {"base": BasePhase, "hardened": BasePhase, "adv": AdversarialPhase, "dverge": DvergePhase}
+CASES = [
+    (kind, phase, decorrelated)
+    for kind in ("compact", "dilated")
+    for phase, decorrelated in (("base", False), ("base", True), ("hardened", False), ("adv", True), ("dverge", True))
+]
+
+
+class Precise(PhaseContext):
+    """A setting whose recordings are in double precision."""
+
+    def batches(self, epoch, *names):
+        for batch, indices in super().batches(epoch, *names):
+            yield doubled(batch), indices
+
+    def tune_batches(self):
+        return map(doubled, super().tune_batches())
+
+
+def doubled(batch):
+    return batch._replace(signal=batch.signal.double())
+
+
+def trained(cohort, case, out):
+    """The tensors of a training's checkpoint and, in `history`, its losses epoch by epoch."""
+    kind, name, decorrelated = case
+    recipe = parse_recipe(RECIPE.replace("KIND", kind))
+    phase = "base" if name == "hardened" else name
+    plan = plan_phase(recipe, phase)
+    if name == "hardened":
+        plan = plan.model_copy(update={"attacked": 0.4, "attack_epsilon": 50.0})
+    spec = InputSpec(cohort.leads, cohort.rate_hz, "microvolt", recipe.input.window_s)
+    setting = Precise(cohort, spec, recipe, plan, torch.device("cpu"), (name,))
+    built = {"n_leads": 1, "n_classes": len(cohort.classes), "rate_hz": cohort.rate_hz}
+    members = [build_member(recipe, i, **built).double() for i in range(2 if name == "dverge" else 1)]
+    stored = torch.randn(len(cohort.part("train")), members[0].n_features, generator=torch.Generator().manual_seed(1))
+    terms = [Decorrelation(recipe.decorrelation, [stored] if decorrelated else [], cohort) for _ in members]
+    unit = next(unit for unit in plan_jobs(recipe, "data") if unit.phase == phase)
+    path = out / f"{kind}-{name}-{decorrelated}.safetensors"
+    state = train_unit(PHASES[name](members, setting, terms), unit, path, SilentObserver(), lambda rows: None)
+    rows = [[row["loss"], row["tune_loss"], row["tune_accuracy"], row["decorrelation"]] for row in state.history]
+    history = torch.tensor(rows, dtype=torch.float64)
+    return {**{k: v.clone().contiguous() for k, v in state.weights.items()}, "history": history}
+
+
+def normalised(dimensions):
+    """A batch norm of a batch of 7 that is far from zero: outputs, all gradients and its running statistics."""
+    generator = torch.Generator().manual_seed(2)
+    shape = (7, 3, 5) if dimensions == 1 else (7, 3, 1, 5)
+    x = 1000 + torch.randn(shape, generator=generator, dtype=torch.float64)
+    direction = torch.randn(shape, generator=generator, dtype=torch.float64)
+    norm = (BatchNorm1d if dimensions == 1 else BatchNorm2d)(3).double()
+    nn.init.uniform_(norm.weight, generator=generator)
+    share = distributed.shard_batch(len(x))
+    mine = x[share.rows()].clone().requires_grad_()
+    with distributed.sharing(share):
+        y = norm(mine)
+    (y.tanh() * direction[share.rows()]).sum().backward()
+    share.add_up([norm.weight.grad, norm.bias.grad])
+    tensors = {"y": share.gathered(y), "x": x, "to_x": share.gathered(mine.grad), "direction": direction}
+    return {**tensors, "to_weight": norm.weight.grad, "to_bias": norm.bias.grad, **norm.state_dict()}
+
+
+def decorrelated(cohort):
+    """The term of a batch of 11, summed over ranks, and its gradient with respect to all features."""
+    recipe = parse_recipe(RECIPE.replace("KIND", "compact")).decorrelation
+    generator = torch.Generator().manual_seed(3)
+    features = torch.randn(11, 8, generator=generator, dtype=torch.float64)
+    stored = torch.randn(len(cohort.part("train")), 8, generator=generator)
+    share = distributed.shard_batch(11)
+    mine = features[share.rows()].clone().requires_grad_()
+    value = Decorrelation(recipe, [stored], cohort)(mine, cohort.part("train")[:11], generator)
+    value.backward()
+    total = value.detach()[None]
+    share.add_up([total])
+    return {"value": total, "gradient": share.gathered(mine.grad)}
+
+
+def everything(cohort, out, cases):
+    """Every tensor of every case by its name."""
+    found = {f"norm{d}/{key}": tensor for d in (1, 2) for key, tensor in normalised(d).items()}
+    found |= {f"decorrelation/{key}": tensor for key, tensor in decorrelated(cohort).items()}
+    for case in cases:
+        found |= {f"{case[0]} {case[1]} {case[2]}/{key}": tensor for key, tensor in trained(cohort, case, out).items()}
+    return found
+
+
+def chosen(n_ranks):
+    """All cases for two ranks; with more, whose last batch is smaller than they are many, some will do."""
+    return CASES if n_ranks < 3 else [case for case in CASES if case[1:] in (("hardened", False), ("dverge", True))]
+
+
+def main():
+    torch.set_num_threads(1)
+    out = Path(sys.argv[2])
+    with distributed.joined():
+        found = everything(Cohort(sys.argv[1]), out / str(distributed.rank()), chosen(distributed.n_ranks()))
+        safetensors.torch.save_file(found, out / f"rank{distributed.rank()}.safetensors")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""The same study and the same worklist, whoever does the work and whatever is lost on the way."""
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import torch
+
+from ecgquorum import Scorecard, evaluate, load_ensemble, run_study
+from ecgquorum.parallel import LocalExecutor
+from ecgquorum.parallel.executor import Lost
+from ecgquorum.recipes import EvaluationRecipe, parse_study
+from ecgquorum.recordings import write
+from ecgquorum.triage import distributed, triage_files, write_worklist
+from ecgquorum.triage.policies import Threshold
+from ecgquorum.tuning import tune
+from tests.parallel import work
+
+pytest.importorskip("ray", reason="Ray is not installed")
+from ecgquorum.parallel.ray_executor import RayExecutor
+
+POLICY = Threshold(0.5)
+SMALL_STUDY = """
+strategies = ["baseline", "dec+adv"]
+name = "small"
+members = 2
+[input]
+window_s = 5.0
+[member]
+width = 0.125
+[training]
+epochs = 1
+batch_size = 16
+[cohort]
+source = "synthetic:physionet2017"
+records = 90
+seconds = 4.0
+[decorrelation]
+projected = 8
+[adversarial]
+steps = 1
+step = 1.0
+epochs = 1
+[evaluation]
+masking_records = 0
+epsilons = [50.0]
+[[evaluation.attacks]]
+kind = "pgd"
+options = { n_steps = 2 }
+[[evaluation.attacks]]
+kind = "square"
+target = "ensemble"
+options = { n_queries = 4 }
+"""
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def command(*arguments):
+    ran = [sys.executable, "-m", "ecgquorum.cli", *map(str, arguments)]
+    return subprocess.run(ran, capture_output=True, text=True, check=False)
+
+
+def test_a_study_is_the_same_to_the_bit(two_machines, tmp_path, monkeypatch):
+    monkeypatch.setattr("ecgquorum.study.run_study.write_report", lambda cards, out: out)  # drawing takes longest
+    study = parse_study(SMALL_STUDY)
+    outs = {name: tmp_path / name for name in ("here", "processes", "ray")}
+    run_study(study, outs["here"])
+    with LocalExecutor(2, 1) as executor:
+        run_study(study, outs["processes"], executor=executor)
+    with RayExecutor(two_machines.address, 1) as executor:
+        run_study(study, outs["ray"], executor=executor)
+    here = outs.pop("here")
+    kept = {path.name for path in (here / "members").iterdir()}
+    assert len(kept) == 5  # what strategies share is trained once: 2 + 1 members, and 2 that go on under attack
+    for other in outs.values():
+        assert {path.name for path in (other / "members").iterdir()} == kept
+        for strategy in study.strategies:
+            ours, theirs = (load_ensemble(out / "runs" / strategy) for out in (here, other))
+            assert ours.card["weights_sha256"] == theirs.card["weights_sha256"]
+            assert all(torch.equal(a, b) for a, b in zip(ours.parameters(), theirs.parameters(), strict=True))
+        assert (other / "scorecard.json").read_bytes() == (here / "scorecard.json").read_bytes()
+        cards = [Scorecard.load(out / "scorecard.json") for out in (here, other)]
+        for key, said in cards[0].answers.items():
+            assert (said.member_probs == cards[1].answers[key].member_probs).all()
+        assert [e.crafted.keys() for e in cards[0].examples] == [e.crafted.keys() for e in cards[1].examples]
+
+
+@pytest.fixture
+def folder(tmp_path, tiny_cohort):
+    """100 good recordings and one that cannot be read."""
+    place = tmp_path / "in"
+    place.mkdir()
+    for i in range(100):
+        write(tiny_cohort.recording(i % len(tiny_cohort)), place / f"r{i:03d}.npz")
+    (place / "broken.npz").write_bytes(b"this is no recording")
+    return place
+
+
+def worklist(model, folder, out, executor=None, told=None, policy=POLICY):
+    journal = triage_files(model, policy, [folder], out, n_readers=1, executor=executor, told=told)
+    with journal:
+        write_worklist(journal, out, "tiny", "")
+    return (out / "worklist.jsonl").read_bytes()
+
+
+class Watched(RayExecutor):
+    """Counts what was lost."""
+
+    n_lost = 0
+
+    def _outcome(self, handle):
+        outcome = super()._outcome(handle)
+        self.n_lost += isinstance(outcome, Lost)
+        return outcome
+
+
+def test_a_killed_machine_changes_nothing_in_the_worklist(two_machines, tiny_ensemble, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(distributed, "SHARD", 8)
+    expected = worklist(tiny_ensemble, folder, tmp_path / "here")
+    assert len(expected.splitlines()) == 101
+    begun = tmp_path / "begun"
+    doomed = two_machines.add_node(num_cpus=1)
+    counts = []
+
+    def killer():
+        while not begun.exists():
+            time.sleep(0.02)
+        two_machines.remove_node(doomed, allow_graceful=False)
+
+    with Watched(two_machines.address, threads=1) as executor:
+        threading.Thread(target=killer, daemon=True).start()
+        policy = work.Doomed(0.5, str(begun), doomed.node_id)
+        found = worklist(tiny_ensemble, folder, tmp_path / "ray", executor, lambda n, _: counts.append(n), policy)
+        assert executor.n_lost >= 1
+    assert counts == sorted(counts)
+    assert counts[-1] == 101, "a recording was counted twice"
+    assert found == expected
+
+
+def test_processes_give_the_same_worklist_and_go_on_where_they_stopped(tiny_ensemble, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(distributed, "SHARD", 16)
+    expected = worklist(tiny_ensemble, folder, tmp_path / "here")
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(done, total):
+        raise StoppedError
+
+    with LocalExecutor(2, 1) as executor:
+        with pytest.raises(StoppedError):
+            worklist(tiny_ensemble, folder, tmp_path / "there", executor, stop)
+        counts = []
+        found = worklist(tiny_ensemble, folder, tmp_path / "there", executor, lambda done, _: counts.append(done))
+    assert found == expected
+    assert counts[0] >= 32, "what was answered before was answered again"
+
+
+def test_a_machine_that_does_not_see_the_files_is_named(tiny_ensemble, folder, tmp_path, monkeypatch):
+    class Blind(LocalExecutor):
+        """Its processes see nothing, as on a machine where the folder is not mounted."""
+
+        def run(self, function, tasks, common=(), given_up=None):
+            for task in tasks:
+                yield task, ([], list(task.item), "far")
+
+    with Blind(1, 1) as executor, pytest.raises(Exception, match="^far: expected to see .*same files at the same"):
+        worklist(tiny_ensemble, folder, tmp_path / "out", executor)
+    journal = triage_files(tiny_ensemble, Threshold(0.5), [], tmp_path / "out")
+    with journal:
+        assert len(journal) == 0
+
+
+def test_triage_takes_a_cluster(two_machines, tiny_run, folder, tmp_path):
+    ray = ("--executor", "ray", "--address", two_machines.address)
+    ran = command("triage", folder, "--model", tiny_run, "--budget", "10%", "--out", tmp_path / "out", *ray)
+    assert ran.returncode == 0, ran.stderr
+    assert "1 unreadable" in ran.stdout
+
+
+def test_a_search_on_a_cluster_has_the_same_scores(two_machines, tiny_cohort, tmp_path):
+    study, how = parse_study(SMALL_STUDY), {"n_trials": 2, "strategy": "dec", "vary": ("decorrelation",), "records": 6}
+    here = tune(study, tiny_cohort, tmp_path / "here", **how)
+    with RayExecutor(two_machines.address, 1) as executor:
+        there = tune(study, tiny_cohort, tmp_path / "ray", executor=executor, **how)
+    assert there.trials == here.trials and all(trial.measures for trial in here.trials)
+
+
+@pytest.mark.slow
+def test_evaluate_takes_a_cluster(two_machines, tiny_run, tiny_cohort, tmp_path):
+    ray = ("--executor", "ray", "--address", two_machines.address, "--threads", "1")
+    out = tmp_path / "ray" / "card.json"
+    options = ("--attack", "pgd", "--epsilons", "50", "--part", "tune", *ray)
+    ran = command("evaluate", tiny_run, "--cohort", tiny_cohort.path, "--out", out, *options)
+    assert ran.returncode == 0, ran.stderr
+    protocol = EvaluationRecipe().changed(attacks=("pgd",), epsilons=(50.0,), part="tune")
+    evaluate(load_ensemble(tiny_run), tiny_cohort, protocol).save(tmp_path / "here" / "card.json")
+    assert out.read_bytes() == (tmp_path / "here" / "card.json").read_bytes()

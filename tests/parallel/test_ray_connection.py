@@ -1,0 +1,124 @@
+"""Which clusters are used, and which are refused: those that strangers could use as well."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from ecgquorum.cli import app
+from ecgquorum.errors import ClusterError
+from ecgquorum.parallel import ray_connection
+
+pytest.importorskip("ray", reason="Ray is not installed")
+
+OPEN_CLUSTER = """
+import sys
+from ray.cluster_utils import Cluster
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+print(cluster.address, flush=True)
+sys.stdin.read()
+cluster.shutdown()
+"""
+
+
+def triage(tiny_run, tmp_path, *options, **env):
+    options = ["--model", tiny_run, "--budget", "10%", "--out", tmp_path / "out", *options]
+    ran = [sys.executable, "-m", "ecgquorum.cli", "triage", tmp_path, *options]
+    known = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    known["HOME"] = str(tmp_path)  # where no token is
+    return subprocess.run(list(map(str, ran)), capture_output=True, text=True, check=False, env=known | env)
+
+
+def refusal(ran):
+    """The one line of an error, however the terminal broke it."""
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("error: "), ran.stderr
+    assert "Traceback" not in ran.stderr
+    return " ".join(ran.stderr.split())
+
+
+@pytest.fixture(scope="module")
+def open_cluster():
+    """The address of a cluster that asks nobody for a token and listens on the network."""
+    known = os.environ | {"RAY_AUTH_MODE": "disabled"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", OPEN_CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=known
+    )
+    yield process.stdout.readline().strip()
+    process.communicate("", timeout=240)
+
+
+def test_an_open_cluster_is_refused(open_cluster, tiny_run, tmp_path):
+    if ray_connection._is_loopback(ray_connection._host(open_cluster)):
+        pytest.skip("this machine is on no network")
+    for env in ({"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "f" * 64}):
+        ran = triage(tiny_run, tmp_path, "--executor", "ray", "--address", open_cluster, **env)
+        said = refusal(ran)
+        assert f"error: {open_cluster}: expected a Ray cluster that asks for a token, found one that answers" in said
+        assert "start it with RAY_AUTH_MODE=token on every machine" in said
+
+
+def test_a_closed_cluster_answers_no_stranger(two_machines):
+    assert not ray_connection.answers_strangers(two_machines.address)
+
+
+def test_an_open_one_does(open_cluster):
+    assert ray_connection.answers_strangers(open_cluster)
+
+
+def test_an_open_one_is_refused_by_its_loopback_address_too(open_cluster):
+    """Also on a machine that has no way out of its own network, and whatever it calls itself."""
+    if not ray_connection._own_addresses():
+        pytest.skip("this machine is on no network")
+    with pytest.raises(ClusterError, match="expected a Ray cluster that asks for a token"):
+        ray_connection.check_closed(f"127.0.0.1:{open_cluster.rpartition(':')[2]}")
+
+
+def test_without_the_token_there_is_one_line(two_machines, tiny_run, tmp_path):
+    ran = triage(tiny_run, tmp_path, "--executor", "ray", "--address", two_machines.address)
+    said = refusal(ran)
+    assert f"error: {two_machines.address}: the cluster asks for a token, found none here" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--address", "auto"), "--address: expected --executor ray with it, found local"),
+        (("--executor", "ray", "--address", "auto", "--workers", "2"), "--workers: expected it without --address"),
+        (("--executor", "ray", "--address", "ray://host:10001"), "--address: expected auto or HOST:PORT, found ray://"),
+        (("--executor", "ray", "--address", "nowhere"), "--address: expected auto or HOST:PORT, found nowhere"),
+        (("--executor", "ray", "--address", "127.0.0.1:9"), "127.0.0.1:9: expected a Ray cluster, found nobody there"),
+    ],
+)
+def test_wrong_options_are_told(options, reason, tiny_run, tmp_path):
+    options = ("--model", str(tiny_run), "--budget", "10%", "--out", str(tmp_path / "out"), *options)
+    ran = CliRunner().invoke(app, ["triage", str(tmp_path), *options])
+    assert isinstance(ran.exception, ClusterError)
+    assert str(ran.exception).startswith(reason)
+    assert not (tmp_path / "out").exists()
+
+
+def test_only_train_runs_under_torchrun(tiny_run, tmp_path):
+    ran = triage(tiny_run, tmp_path, WORLD_SIZE="2", LOCAL_RANK="1")
+    assert "torchrun: expected the command train under it" in refusal(ran)
+
+
+TWICE = """
+import ray  # as a program may that uses Ray for something else too
+from ecgquorum.parallel import Task
+from ecgquorum.parallel.ray_executor import RayExecutor
+for number in range(2):
+    with RayExecutor(None, 1) as executor:
+        print(*(said for _, said in executor.run(len, [Task("a", "x" * (3 + number))])))
+"""
+
+
+def test_a_cluster_of_this_machine_alone_is_started_and_closed_twice(tmp_path):
+    known = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    ran = subprocess.run(
+        [sys.executable, "-c", TWICE], capture_output=True, text=True, check=False, env=known | {"HOME": str(tmp_path)}
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() == ["3", "4"]

@@ -1,0 +1,74 @@
+"""EDF as devices write it."""
+
+import edfio
+import numpy as np
+import pytest
+
+from ecgquorum import read
+from ecgquorum.errors import RecordingError
+from ecgquorum.recordings import FileDefaults
+
+ROW = np.sin(np.arange(2500) / 9)
+
+
+@pytest.fixture
+def write_edf(tmp_path):
+    """Signals with these labels, in millivolts, their sizes 1, 2, 3, ..."""
+
+    def write(*labels, unit="mV"):
+        signals = [
+            edfio.EdfSignal(i * ROW, 250, label=label, physical_dimension=unit, physical_range=(-9, 9))
+            for i, label in enumerate(labels, start=1)
+        ]
+        edfio.Edf(signals).write(tmp_path / "a.edf")
+        return tmp_path / "a.edf"
+
+    return write
+
+
+def patched(path, old, new):
+    content = path.read_bytes()
+    assert content.count(old) >= 1
+    path.write_bytes(content.replace(old, new, 1))
+    return path
+
+
+@pytest.mark.parametrize("micro", [b"\xb5V      ", b"\xc2\xb5V     ", b"\xce\xbcV     ", b"uV      "])
+def test_a_micro_sign_of_any_encoding_is_read(write_edf, micro):
+    path = patched(write_edf("II", unit="XX"), b"XX      ", micro)
+    np.testing.assert_allclose(read(path, as_stated=True).signal[0], ROW / 1000, atol=1e-6)
+
+
+@pytest.mark.parametrize("labels", [("ECG1", "ECG2"), ("EKG 1", "EKG 2"), ("ECG", "EKG2")])
+def test_numbered_leads_are_kept_apart_and_may_be_named(write_edf, labels):
+    found = read(write_edf(*labels))
+    assert found.leads == tuple(label.replace("EKG", "ECG") for label in labels)
+    np.testing.assert_allclose(found.signal[1], 2 * ROW, atol=1e-3)
+    assert read(write_edf(*labels), FileDefaults(leads=("I", "II"))).leads == ("I", "II")
+
+
+@pytest.mark.parametrize(
+    ("labels", "given", "leads"),
+    [
+        (("EKG1",), None, ("ECG",)),
+        (("EKG1",), ("II",), ("II",)),
+        (("ECG II", "EEG Fpz-Cz", "EKG1"), None, ("II", "ECG")),
+        (("V6", "I"), ("I", "V6"), ("V6", "I")),
+        (("left", "right"), ("I", "II"), ("I", "II")),
+        (("MLII", "EMG chin"), None, ("MLII",)),
+    ],
+)
+def test_ecg_leads_are_found_by_their_labels(write_edf, labels, given, leads):
+    assert read(write_edf(*labels), FileDefaults(leads=given)).leads == leads
+
+
+@pytest.mark.parametrize("given", [None, ("I",)])
+def test_a_lone_signal_that_says_to_be_another_is_no_ecg(write_edf, given):
+    with pytest.raises(RecordingError, match="ECG leads in volts, found 'EEG Fpz-Cz'"):
+        read(write_edf("EEG Fpz-Cz"), FileDefaults(leads=given))
+
+
+@pytest.mark.parametrize(("old", "new"), [(b"-9      9 ", b"9       9 "), (b"-32768  32767", b"32767   32767")])
+def test_samples_without_a_scale_are_refused(write_edf, old, new):
+    with pytest.raises(RecordingError, match="a.edf.*'II'.*it has no scale"):
+        read(patched(write_edf("II"), old, new))

@@ -1,0 +1,103 @@
+"""Where recordings are: every one once, whatever the folder holds."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from ecgquorum import simulate
+from ecgquorum.recordings import write
+from ecgquorum.recordings.discovery import (
+    ReadFailure,
+    RecordingPath,
+    discover_recordings,
+    is_settled,
+    is_there,
+    printable,
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    recording = simulate("N", seed=1, leads=("ECG",), seconds=3).recording
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    write(recording, tmp_path / "in" / "a.hea")
+    write(recording, tmp_path / "in" / "deep" / "b.npz")
+    return tmp_path / "in"
+
+
+def names(found):
+    return sorted(str(place.name) for place in found)
+
+
+def test_a_recording_counts_once_however_it_is_named(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    for paths in (["in"], ["in", folder], ["in", "in/a.hea", "in/a.dat", "in/../in"], [folder / "a", "in"]):
+        found = list(discover_recordings(paths))
+        assert names(found) == ["a.hea", "deep/b.npz"] and all(Path(place.tree).is_absolute() for place in found)
+
+
+def test_a_file_can_be_left_out(folder):
+    assert names(discover_recordings([folder], without=folder / "deep" / "b.npz")) == ["a.hea"]
+
+
+def test_a_stamp_tells_when_a_file_changed(folder):
+    (before,) = (place for place in discover_recordings([folder]) if place.name == "a.hea")
+    assert before in list(discover_recordings([folder]))
+    os.utime(folder / "a.dat", ns=(1, 1))
+    (after,) = (place for place in discover_recordings([folder]) if place.name == "a.hea")
+    assert (after.tree, after.name) == (before.tree, before.name) and after.stamp != before.stamp
+
+
+def test_names_that_are_no_unicode_can_be_written(folder):
+    strange = os.fsencode(folder) + b"/caf\xe9.npz"
+    Path(os.fsdecode(strange)).write_bytes((folder / "deep" / "b.npz").read_bytes())
+    (found,) = (place for place in discover_recordings([folder]) if place.name.startswith("caf"))
+    assert str(found).encode().endswith(rb"/caf\xe9.npz")
+    assert printable("plain ü") == "plain ü"
+
+
+def test_what_is_not_there_is_told(tmp_path):
+    (found,) = discover_recordings([tmp_path / "nowhere.edf"])
+    assert isinstance(found, ReadFailure) and "found nothing" in found.reason
+
+
+def test_what_is_on_its_way_is_not_settled(folder):
+    place = RecordingPath(str(folder), "a.hea")
+    assert not is_settled(place)
+    old = time.time() - 10
+    os.utime(folder / "a.hea", (old, old))
+    assert not is_settled(place)
+    os.utime(folder / "a.dat", (old, old))
+    assert is_settled(place)
+    (folder / "a.dat").unlink()
+    assert not is_settled(place), "the signal may still come"
+    os.utime(folder / "a.hea", (old - 100, old - 100))
+    assert is_settled(place), "it did not"
+    header = (folder / "a.hea").read_text().replace("a.dat", "a" * 300 + ".dat")
+    (folder / "a.hea").write_text(header)
+    assert not is_settled(place), "a name that no file can have is that of a missing one"
+
+
+def test_a_machine_that_sees_some_of_a_recordings_files_does_not_see_it(folder):
+    (place,) = (place for place in discover_recordings([folder]) if place.name == "a.hea")
+    assert is_there(place)
+    (folder / "a.dat").rename(folder / "a.away")
+    assert not is_there(place)
+    (without,) = (place for place in discover_recordings([folder]) if place.name == "a.hea")
+    assert is_there(without), "what was never there is not missed"
+    (folder / "a.hea").unlink()
+    assert not is_there(without)
+
+
+def test_one_in_an_archive_can_be_named(folder, zipped):
+    archive = zipped(folder)
+    for name in ("a", "a.hea", "in/a.hea", "b.npz"):
+        (found,) = discover_recordings([archive / name])
+        assert Path(found.tree) == archive and Path(found.name).stem == Path(name).stem
+    (found,) = discover_recordings([archive / "nobody"])
+    assert (
+        isinstance(found, ReadFailure)
+        and "expected one recording called nobody, found none of that name" in found.reason
+    )
