@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, confusion_matrix, f1_score
 
-from ecgquorum.evaluation import bootstrap, measures
+from ecgquorum.evaluation import bootstrap
+from ecgquorum.metrics import measures
 
 ANSWERS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=60)
 JUDGED = st.lists(st.tuples(st.booleans(), st.floats(-0.2, 1.3)), min_size=1, max_size=60)
