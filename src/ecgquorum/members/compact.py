@@ -15,11 +15,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ecgquorum.members.band_filter import Bands
-from ecgquorum.members.kernels.batch_norm import BatchNorm2d
+from ecgquorum.members.kernels.batch_max import BatchMax
 from ecgquorum.members.kernels.dropout import Dropout
 from ecgquorum.members.kernels.folding import Folding, is_frozen
 from ecgquorum.members.member import Block, Member, downsample_mask, valid_span
-from ecgquorum.parallel import distributed
 
 INNER_RATE_HZ = 100.0
 _CHANNELS = (32, 48, 64, 96, 128)
@@ -57,7 +56,7 @@ class _ConvNorm(nn.Module):
     def __init__(self, n_in: int, n_out: int, kernel: int, step: int) -> None:
         super().__init__()
         self.conv = nn.Conv2d(n_in, n_out, (1, kernel), (1, step), (0, kernel // 2), bias=False)
-        self.norm = BatchNorm2d(n_out)
+        self.norm = nn.BatchNorm2d(n_out)
         self._folding = Folding()
 
     def forward(self, h: Tensor) -> Tensor:
@@ -151,6 +150,7 @@ class CompactMember(Member):
         blocks += [_ResidualBlock(a, b, dropout) for a, b in pairwise(channels)]
         super().__init__(blocks, channels[-1], n_classes, rate_hz, bands)
         self.decimation = Decimation(max(1, round(rate_hz / INNER_RATE_HZ)))
+        self._batch_max = BatchMax()  # batch norm counts what is left, which must be the same on all ranks
 
     def entered(self, x: Tensor, span: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """The recording at about 100 Hz, and where it is: the rest of the window is padding.
@@ -161,8 +161,6 @@ class CompactMember(Member):
         if torch.compiler.is_exporting():  # a graph cannot look at what is in a batch
             return self.decimation(heard)[:, :, None], downsample_mask(live, self.decimation.factor)[:, :, None]
         first, last = self._reached(live if span is None else span)
-        if self.training and distributed.shared():  # batch norm counts what is left, which must be the same for all
-            first, last = distributed.widest(first, last)
         if last - first < x.shape[2]:
             live, heard = live[..., first:last], heard[..., first:last]
         live = downsample_mask(live, self.decimation.factor)
@@ -175,7 +173,7 @@ class CompactMember(Member):
         """
         n_samples, coarsest = live.shape[2], self.decimation.factor << len(self.blocks)
         margin = self.decimation.taps.shape[-1] // 2
-        anywhere = live.amax(dim=(0, 1)).nonzero()
+        anywhere = self._batch_max(live).amax(dim=0).nonzero()
         first, last = int(anywhere[0]) - margin, int(anywhere[-1]) + 1 + margin
         return max(0, first // coarsest * coarsest), min(n_samples, -(-last // coarsest) * coarsest)
 

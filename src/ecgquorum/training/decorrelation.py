@@ -136,7 +136,7 @@ class Decorrelation:
         started = _now(features.device)
         rows = torch.from_numpy(self._row_of[indices])
         share = distributed.shard_batch(len(indices))
-        leaf = share.gathered(features).requires_grad_()
+        leaf = share.gather(features).requires_grad_()
         term = decorrelation_loss(
             leaf,
             [stored[rows].to(features.device) for stored in self._stored],

@@ -15,6 +15,7 @@ from ecgquorum.attacks import PGD, pgd_steps, random_perturbation
 from ecgquorum.cohorts import Batch, Cohort
 from ecgquorum.members import Member, frozen
 from ecgquorum.parallel import distributed
+from ecgquorum.parallel.batch_layers import shard_network
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import AdversarialRecipe, DvergeRecipe, Recipe, TrainingRecipe
 from ecgquorum.training.batches import make_training_batches, prefetch
@@ -101,7 +102,7 @@ class Phase(ABC):
         batch: this rank's rows of the whole batch, whose recordings `indices` are
         """
         network, share = self.members[member], distributed.shard_batch(len(indices))
-        with distributed.sharing(share):
+        with shard_network(network, share):
             features = network.embed(batch.signal)
         smoothing = self.setting.plan.label_smoothing
         loss = F.cross_entropy(network.head(features), batch.label, label_smoothing=smoothing) * share.weight
