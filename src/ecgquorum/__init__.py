@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ecgquorum.report import model_card, write_report, write_results
     from ecgquorum.simulation import Simulation, simulate
     from ecgquorum.study import pack, run_study
-    from ecgquorum.training import train_ensemble
+    from ecgquorum.training import TrainingOptions, train, train_ensemble
     from ecgquorum.triage import triage_files
 
 _HOMES = {
@@ -48,7 +48,7 @@ _HOMES = {
         "attribute",
         "save_bundle",
     ),
-    "training": ("train_ensemble",),
+    "training": ("TrainingOptions", "train", "train_ensemble"),
     "evaluation": ("Scorecard", "evaluate", "name_ensembles"),
     "report": ("model_card", "write_report", "write_results"),
     "study": ("pack", "run_study"),
@@ -84,6 +84,8 @@ __all__ = [  # noqa: RUF022 (in pipeline order)
     "save_bundle",
     "Attribution",
     "attribute",
+    "TrainingOptions",
+    "train",
     "train_ensemble",
     "Scorecard",
     "evaluate",

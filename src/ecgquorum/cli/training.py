@@ -41,7 +41,8 @@ def study(
     With --workers or --executor ray, a member is trained as soon as those that it needs are.
     """
     from ecgquorum import Cohort
-    from ecgquorum.study import run_study, study_progress
+    from ecgquorum.progress import console_progress
+    from ecgquorum.study import run_study
 
     loaded = load_study(study)
     if strategies is not None:
@@ -50,7 +51,7 @@ def study(
     try:
         with (
             choose_executor(executor, workers, threads, address, device) as chosen,
-            study_progress(err) as progress,
+            console_progress("study", err) as progress,
         ):
             card, page = run_study(loaded, out, cohort=opened, device=device, progress=progress, executor=chosen)
     except KeyboardInterrupt:
@@ -123,32 +124,26 @@ def _trained(
     """Train, here or on other processes, and give the accuracy on the tune part."""
     from ecgquorum import Cohort, load_ensemble, train_ensemble
     from ecgquorum.parallel import distributed
-    from ecgquorum.training import training_progress
+    from ecgquorum.progress import NO_PROGRESS, console_progress
 
     if n_ranks is None:
-        with training_progress(recipe, err) if distributed.is_first() else nullcontext() as observer:
-            options: dict[str, Any] = {"resume": resume, "device": device, "observer": observer, "store": store}
+        with console_progress("training", err) if distributed.is_first() else nullcontext(NO_PROGRESS) as progress:
+            options: dict[str, Any] = {"resume": resume, "device": device, "progress": progress, "store": store}
             return float(train_ensemble(recipe, Cohort(cohort), out, **options).card["tune_accuracy"])
     from ecgquorum.parallel.ray_train import on_ranks
-    from ecgquorum.training import plan_jobs
-    from ecgquorum.training.epoch_watch import EpochWatch
-    from ecgquorum.training.progress import unit_name
-    from ecgquorum.training.run_training import check_out, store_of
+    from ecgquorum.training import watch_run
 
     if distributed.n_ranks() > 1:
         raise ClusterError("--ranks: expected no torchrun around it, found one; each of them starts ranks of its own")
-    opened = Cohort(cohort)
-    check_out(out, recipe, opened, resume)  # what is wrong is told of sooner here than by the ranks
-    names = {unit.identity: unit_name(unit) for unit in plan_jobs(recipe, opened.data_hash)}
     options = {"resume": resume, "device": device, "store": store.resolve() if store else None}
     arguments = (recipe, cohort.resolve(), out.resolve(), options)
     with (
-        err.status(f"training on {n_ranks} ranks"),
-        EpochWatch(store or store_of(out), names, lambda line: err.print(line, markup=False)),
+        console_progress(f"training on {n_ranks} ranks", err) as progress,
+        watch_run(recipe, Cohort(cohort), out, resume=resume, store=store, progress=progress),
     ):
         scratch, gpus = out / "ray.partial", device != "cpu"
         on_ranks(_train_as_a_rank, arguments, n_ranks, scratch=scratch, gpus=gpus, address=address)
-    return float(load_ensemble(out).card["tune_accuracy"])
+    return float(load_ensemble(out, member=recipe.member.kind).card["tune_accuracy"])
 
 
 def _train_as_a_rank(recipe: Recipe, cohort: Path, out: Path, options: dict[str, Any]) -> None:
@@ -205,9 +200,9 @@ def evaluate(
     """
     from ecgquorum import Cohort, load_ensemble, name_ensembles
     from ecgquorum import evaluate as put_to_the_test
-    from ecgquorum.training.jobs import choose_device
+    from ecgquorum.training import choose_device
 
-    evaluation = (load_study(protocol).evaluation if protocol else EvaluationRecipe()).changed(
+    evaluation = (load_study(protocol).evaluation if protocol else EvaluationRecipe()).change(
         attacks=tuple(attack) if attack else None,
         epsilons=_numbers("--epsilons", epsilons),
         records=records,

@@ -31,7 +31,7 @@ def tune(
     ] = None,
     vary: Annotated[
         str | None,
-        typer.Option(help="Search only over these tables or keys: partition,decorrelation. Default: all there are."),
+        typer.Option(help="Search only over these tables or keys: part,dec. Default: all there are."),
     ] = None,
     records: Annotated[int, typer.Option(min=1, help="Attack at most so many recordings of the tune part.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Of the search; the members' is the recipe's.")] = 0,
@@ -48,26 +48,29 @@ def tune(
     --executor ray several trials are made at a time.
     """
     from ecgquorum import Cohort
-    from ecgquorum.study import study_progress
+    from ecgquorum.progress import console_progress
+    from ecgquorum.tuning import TuningOptions
     from ecgquorum.tuning import tune as searched
 
     loaded, opened = load_study(recipe), Cohort(cohort)
     try:
         with (
             choose_executor(executor, workers, threads, address, device) as chosen,
-            study_progress(err) as progress,
+            console_progress("search", err) as progress,
         ):
             search = searched(
                 loaded,
                 opened,
                 out,
-                n_trials=trials,
-                strategy=strategy,
-                epochs=epochs,
-                vary=listed(vary) if vary is not None else None,
-                records=records,
-                seed=seed,
-                device=device,
+                options=TuningOptions(
+                    n_trials=trials,
+                    strategy=strategy,
+                    epochs=epochs,
+                    vary=listed(vary) if vary is not None else None,
+                    records=records,
+                    seed=seed,
+                    device=device,
+                ),
                 executor=chosen,
                 progress=progress,
             )

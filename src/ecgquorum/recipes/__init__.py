@@ -5,9 +5,18 @@ An unknown key is an error that names the nearest known one. `Recipe.toml()` wri
 
 from ecgquorum.recipes.load import load_recipe, load_study, parse_recipe, parse_study, recipe_names
 from ecgquorum.recipes.study import AttackRecipe, CohortRecipe, EvaluationRecipe, Study
-from ecgquorum.recipes.training import InputRecipe, MemberRecipe, Recipe, TrainingRecipe, strategy_names
+from ecgquorum.recipes.training import (
+    PAPER_BANDS,
+    InputRecipe,
+    MemberRecipe,
+    Recipe,
+    TrainingRecipe,
+    strategy_names,
+    without_hardening,
+)
 
 __all__ = [
+    "PAPER_BANDS",
     "AttackRecipe",
     "CohortRecipe",
     "EvaluationRecipe",
@@ -22,4 +31,5 @@ __all__ = [
     "parse_study",
     "recipe_names",
     "strategy_names",
+    "without_hardening",
 ]

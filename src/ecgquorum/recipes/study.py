@@ -16,7 +16,11 @@ WHOLE_ONLY = ("confident", "worst")
 RESERVED = ("natural", "worst of all", "masking")
 """Names in tables for conditions that are not attacks."""
 
-EPSILONS = {"microvolt": (10.0, 50.0, 75.0, 100.0), "unit": (0.025, 0.05, 0.15, 0.175), "none": (0.025, 0.05, 0.15, 0.175)}
+EPSILONS = {
+    "microvolt": (10.0, 50.0, 75.0, 100.0),
+    "unit": (0.025, 0.05, 0.15, 0.175),
+    "none": (0.025, 0.05, 0.15, 0.175),
+}
 """The paper's attack strengths, in the units of the input."""
 
 
@@ -26,8 +30,8 @@ PAPER_STRATEGIES = ("baseline", "dec", "part", "dec+part", "adv", "dverge", "dec
 class AttackRecipe(RecipePart):
     """One attack of an evaluation, at every strength.
 
-    kind:     "pgd", "sap", "apgd", "square", "confident", "worst" (several attacks on every member and the ensemble), the
-              name of another package's attack, or "package.module:Name"
+    kind:     "pgd", "sap", "apgd", "square", "confident", "worst" (several attacks on every member and the ensemble),
+              the name of another package's attack, or "package.module:Name"
     target:   the model that is attacked: "member 0", as in the paper, another member, or "ensemble"
     name:     its name in tables; its kind by default
     epsilons: its strengths, where not the evaluation's
@@ -78,7 +82,7 @@ class EvaluationRecipe(RecipePart):
     part:            of the cohort: "test", or "tune" while choices are still to be made
     epsilons:        strengths of the attacks, in the units of the input; absent: the paper's for the input's scaling
     attacks:         the paper's PGD and SAP on member 0, then PGD and a confident attack on the ensemble, by default
-    normalise:       uncertainty by its range on the "training" part, or, as the authors' notebook, on the "evaluated" one
+    normalise:       uncertainty by its range on the "training" part, or, as the authors do, on the "evaluated" one
     masking_records: number of recordings for the checks for gradient masking; 0: no checks
     seed:            for attacks with randomness, and for the choice of recordings
     """

@@ -17,6 +17,10 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 
+Bands = str | tuple[tuple[float, float], ...]
+PAPER_BANDS: tuple[Bands, ...] = ("all", "rings:even", "rings:odd")
+"""What the members of the paper's Fourier partition see."""
+
 STRATEGY_ORDER = ("dec", "part", "adv", "dverge", "harden")
 """The built-in strategies in the order in which sums of them are written."""
 
@@ -36,6 +40,11 @@ def strategy_order(name: str) -> tuple[int, str]:
     return (STRATEGY_ORDER.index(name), "") if name in STRATEGY_ORDER else (len(STRATEGY_ORDER), name)
 
 
+def without_hardening(strategy: str) -> str:
+    """Return a sum of names without "harden", to compare it with the paper's strategies."""
+    return "+".join(name for name in strategy_names(strategy) if name != "harden") or "baseline"
+
+
 class RecipePart(BaseModel):
     """What all tables of a recipe have in common: frozen, strict, no unknown key."""
 
@@ -51,7 +60,7 @@ class InputRecipe(RecipePart):
     """
 
     scaling: Literal["microvolt", "unit", "none"] = "microvolt"
-    window_s: Annotated[float, Field(ge=1, le=3600)] = 60.0
+    window_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
     leads: Count | None = None
 
 

@@ -11,6 +11,7 @@ from torch import nn
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.cohorts import Cohort
 from ecgquorum.errors import TrainingError
+from ecgquorum.members import count_features
 from ecgquorum.parallel import distributed
 from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recipes import Recipe
@@ -170,7 +171,9 @@ class JobRunner:
     def _features(self, identity: str) -> torch.Tensor:
         """Return the features of every train recording of a job's member."""
         (member,) = self.train(identity)
-        return distributed.from_first(lambda: self.store.features(identity, member, self.cohort, self.spec))
+        n_features = count_features(member, self.cohort.batch([0], self.spec).signal.to(self.device))
+        shape = (len(self.cohort.part("train")), n_features)
+        return distributed.from_first(lambda: self.store.features(identity, member, self.cohort, self.spec), shape)
 
     def _write_history(self, rows: list[HistoryRow]) -> None:
         """Keep `history.csv` up to date; `rows` are all of the present job's so far."""

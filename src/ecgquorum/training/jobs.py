@@ -68,9 +68,7 @@ def plan_jobs(plan: TrainingPlan, data_hash: str) -> list[TrainingJob]:
     return jobs
 
 
-def _base_job(
-    plan: TrainingPlan, phase: Phase, index: int, data_hash: str, trained: tuple[str, ...]
-) -> TrainingJob:
+def _base_job(plan: TrainingPlan, phase: Phase, index: int, data_hash: str, trained: tuple[str, ...]) -> TrainingJob:
     recipe = plan.recipe
     described = {part: found for part in plan.strategy.parts if (found := part.describe(index)) is not None}
     earlier = trained if any(part.uses_earlier_members for part in described) else ()

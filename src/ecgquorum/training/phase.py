@@ -17,6 +17,7 @@ from ecgquorum._internal.seeds import torch_generator
 from ecgquorum.cohorts import Batch, Cohort
 from ecgquorum.members import forward_with_features
 from ecgquorum.parallel import distributed
+from ecgquorum.parallel.batch_layers import shard_network
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import TrainingRecipe
 from ecgquorum.training.batches import make_training_batches, prefetch
@@ -136,9 +137,7 @@ class PhaseContext:
     def batches(self, epoch: int, *names: str | int) -> Iterator[tuple[Batch, np.ndarray]]:
         """Return the batches of an epoch with the indices of their recordings; other names: in another order."""
         stream = (*self.stream, *names)
-        made = make_training_batches(
-            self.cohort, self.spec, self.options, seed=self.seed, stream=stream, epoch=epoch
-        )
+        made = make_training_batches(self.cohort, self.spec, self.options, seed=self.seed, stream=stream, epoch=epoch)
         return prefetch(made, pinned=self.device.type == "cuda")
 
     def tune_batches(self) -> Iterator[Batch]:
@@ -151,9 +150,7 @@ class PhaseContext:
         """Return this process's recordings of a whole batch, on the device."""
         return batch.of(distributed.shard_batch(len(batch.label)).rows()).to(self.device)
 
-    def step(
-        self, number: int, batch: Batch, indices: np.ndarray | None = None, changed: Batch | None = None
-    ) -> Step:
+    def step(self, number: int, batch: Batch, indices: np.ndarray | None = None, changed: Batch | None = None) -> Step:
         """Return the step of member `number` of this phase on a whole batch.
 
         indices: of its recordings, where features of earlier members are needed
@@ -177,7 +174,7 @@ class PhaseContext:
 
     def loss(self, step: Step) -> Tensor:
         """Return the cross-entropy of the step's batch and the strategy's terms, as this process's share of the sum."""
-        with distributed.sharing(step.share):
+        with shard_network(step.member, step.share):
             logits, features = forward_with_features(step.member, step.batch.signal)
         step = replace(step, logits=logits, features=features)
         loss = F.cross_entropy(logits, step.batch.label, label_smoothing=self.options.label_smoothing)

@@ -1,25 +1,23 @@
 """What to train: a recipe with its network and its strategy looked up and checked."""
 
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import torch
+from pydantic import ValidationError
 from torch import nn
 
 from ecgquorum._internal.seeds import derive_seed
 from ecgquorum.cohorts import Cohort
 from ecgquorum.errors import EcgQuorumError, MemberError, RecipeError, TrainingError
 from ecgquorum.members import MEMBERS, MemberFactory, build_member, check_options, count_features, norm_layers
+from ecgquorum.members.registry import SIMPLE_TYPES, default_options
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import Recipe
+from ecgquorum.recipes.error_messages import explain_errors
 from ecgquorum.training.batches import n_batches
 from ecgquorum.training.phase import BasePhase, Phase
 from ecgquorum.training.strategies import RunFacts, Strategy, parse_strategy
-
-_SIMPLE = (bool, int, float, str)
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class TrainingPlan:
             rate_hz=cohort.rate_hz,
             index=index,
             seed=derive_seed(self.recipe.seed, "member", index, "weights"),
-            options=self.recipe.member.options if not isinstance(self.member, partial) else {},
+            options={} if isinstance(self.member, partial) else self.recipe.member.options,
         )
         return self.strategy.transform_input(network, index, cohort.rate_hz)
 
@@ -80,7 +78,7 @@ class TrainingPlan:
             n_members=recipe.members,
             n_leads=len(cohort.leads),
             n_classes=len(cohort.classes),
-            n_features=_count_features(members[0], cohort, self.input_spec(cohort)),
+            n_features=count_features(members[0], cohort.batch([0], self.input_spec(cohort)).signal),
             n_norm_layers=len(norm_layers(members[0])),
             rate_hz=cohort.rate_hz,
             scaling=recipe.input.scaling,
@@ -104,27 +102,24 @@ def resolve_recipe(recipe: Recipe) -> TrainingPlan:
     return TrainingPlan(_with_parameters(recipe.change(member=member), strategy), factory, strategy)
 
 
-def describe_run(
-    member: str | MemberFactory, strategy: Strategy, name: str, **fields: Any
-) -> TrainingPlan:
+def plan_from_objects(member: str | MemberFactory, strategy: Strategy, **fields: Any) -> TrainingPlan:
     """Make the plan of a run whose network and strategy are objects; fields are those of a recipe."""
-    if isinstance(member, str):
-        kind, factory, options = member, MEMBERS.get(member), {}
-    else:
-        factory = member
-        kind = MEMBERS.name_of(member.func if isinstance(member, partial) else member)
-        options = dict(member.keywords) if isinstance(member, partial) else {}
-        if isinstance(member, partial) and member.args:
-            raise MemberError(f"member {kind}: give functools.partial keyword arguments only")
-    described = {"kind": kind} | default_options(factory) | {k: v for k, v in options.items() if isinstance(v, _SIMPLE)}
-    recipe = Recipe.model_validate({"name": name, "strategy": strategy.name, "member": described, **fields})
+    options: dict[str, Any] = {}
+    if isinstance(member, partial):
+        if member.args:
+            raise MemberError("member: give functools.partial keyword arguments only")
+        options = {key: value for key, value in member.keywords.items() if isinstance(value, SIMPLE_TYPES)}
+    kind = (
+        member if isinstance(member, str) else MEMBERS.name_of(member.func if isinstance(member, partial) else member)
+    )
+    factory = MEMBERS.get(member) if isinstance(member, str) else member
+    fields["name"] = fields.get("name") or kind.rpartition(":")[2]
+    described = {"kind": kind} | default_options(factory) | options
+    try:
+        recipe = Recipe.model_validate(fields | {"strategy": strategy.name, "member": described})
+    except ValidationError as error:
+        raise RecipeError(explain_errors(error, Recipe)) from error
     return TrainingPlan(_with_parameters(recipe, strategy), factory, strategy)
-
-
-def default_options(factory: Callable[..., Any]) -> dict[str, Any]:
-    """Return the keyword arguments of a network's class that have a number, a word or true or false as default."""
-    parameters = inspect.signature(factory).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not p.empty and isinstance(p.default, _SIMPLE)}
 
 
 def _with_parameters(recipe: Recipe, strategy: Strategy) -> Recipe:
@@ -134,7 +129,3 @@ def _with_parameters(recipe: Recipe, strategy: Strategy) -> Recipe:
         for part in strategy.parts
     }
     return recipe.change(strategies=recipe.strategies | tables)
-
-
-def _count_features(member: nn.Module, cohort: Cohort, spec: InputSpec) -> int:
-    return count_features(member, torch.zeros(1, len(cohort.leads), spec.n_window))

@@ -75,7 +75,7 @@ class Step:
         return replace(self, batch=batch)
 
     def draw(self, sample: Callable[[int, torch.Generator], Tensor]) -> Tensor:
-        """Return random numbers for the recordings: `sample(n_records, generator)`, drawn for the whole batch at once."""
+        """Return random numbers for the recordings, drawn for the whole batch by `sample(n_records, generator)`."""
         drawn = sample(self.n_records, self.generator)
         return drawn[self.share.rows()].to(self.batch.signal.device)
 
@@ -89,7 +89,7 @@ class Step:
         """
         device = self.features.device
         started = _synchronized_time(device)
-        leaf = self.share.gathered(self.features).requires_grad_()
+        leaf = self.share.gather(self.features).requires_grad_()
         term = loss(leaf, self.earlier)
         result: Tensor | float = 0.0
         if term.requires_grad:

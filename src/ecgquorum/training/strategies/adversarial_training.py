@@ -8,14 +8,7 @@ from ecgquorum.attacks import PGD
 from ecgquorum.cohorts import Batch
 from ecgquorum.training.phase import Phase
 from ecgquorum.training.step import Step
-from ecgquorum.training.strategies.strategy import (
-    RunFacts,
-    Strategy,
-    check_count,
-    check_positive,
-    check_range,
-    default_epsilon,
-)
+from ecgquorum.training.strategies.strategy import RunFacts, Strategy, check_numbers, default_epsilon
 
 
 @final
@@ -35,9 +28,9 @@ class AdversarialTraining(Strategy):
     learning_rate: float = 1e-3
 
     def __post_init__(self) -> None:
-        check_positive(self, "epsilon", "step", "learning_rate")
-        check_range(self, step=(0, 2))
-        check_count(self, "steps", "epochs")
+        check_numbers(self, "epsilon", "learning_rate", above=0)
+        check_numbers(self, "step", above=0, high=2)
+        check_numbers(self, "steps", "epochs", low=1, whole=True)
 
     def prepare(self, run: RunFacts) -> Strategy:
         """Fill in epsilon."""

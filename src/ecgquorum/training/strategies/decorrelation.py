@@ -9,7 +9,7 @@ from torch import Tensor
 from ecgquorum.errors import TrainingError
 from ecgquorum.losses import Projection, decorrelation, fewest_records
 from ecgquorum.training.step import Step
-from ecgquorum.training.strategies.strategy import RunFacts, Strategy, check_count, check_range
+from ecgquorum.training.strategies.strategy import RunFacts, Strategy, check_numbers
 
 
 @final
@@ -34,8 +34,8 @@ class Decorrelation(Strategy):
     whiten: bool = False
 
     def __post_init__(self) -> None:
-        check_range(self, weight=(0, None))
-        check_count(self, "projected")
+        check_numbers(self, "weight")
+        check_numbers(self, "projected", low=1, whole=True)
         if self.projection not in get_args(Projection):
             known = ", ".join(get_args(Projection))
             raise TrainingError(f"strategy dec: projection: expected one of {known}, found {self.projection!r}")
@@ -47,8 +47,8 @@ class Decorrelation(Strategy):
         needed = fewest_records(run.n_features, self.projected, self.projection)
         if run.batch_size < needed:
             raise TrainingError(
-                f"strategy dec: expected batches of at least {needed} recordings for its regression, found a batch_size "
-                f"of {run.batch_size}; raise it, or lower projected"
+                f"strategy dec: expected batches of at least {needed} recordings for its regression, found "
+                f"a batch_size of {run.batch_size}; raise it, or lower projected"
             )
         return self
 

@@ -13,14 +13,7 @@ from ecgquorum.errors import TrainingError
 from ecgquorum.losses import distill_features
 from ecgquorum.members import norm_layers
 from ecgquorum.training.phase import Phase, PhaseContext
-from ecgquorum.training.strategies.strategy import (
-    RunFacts,
-    Strategy,
-    check_count,
-    check_positive,
-    check_range,
-    default_epsilon,
-)
+from ecgquorum.training.strategies.strategy import RunFacts, Strategy, check_numbers, default_epsilon
 from ecgquorum.training.validation import Evaluation, Tally
 
 
@@ -46,9 +39,9 @@ class Dverge(Strategy):
     different_classes: bool = False
 
     def __post_init__(self) -> None:
-        check_positive(self, "epsilon", "step", "learning_rate")
-        check_range(self, step=(0, 2))
-        check_count(self, "steps", "epochs")
+        check_numbers(self, "epsilon", "learning_rate", above=0)
+        check_numbers(self, "step", above=0, high=2)
+        check_numbers(self, "steps", "epochs", low=1, whole=True)
         if not isinstance(self.different_classes, bool):
             raise TrainingError(
                 f"strategy dverge: different_classes: expected true or false, found {self.different_classes!r}"
@@ -110,9 +103,7 @@ class DvergePhase(Phase):
                         tally.add(member, changed, len(source.label))
         return tally.result()
 
-    def _distill(
-        self, context: PhaseContext, source: Batch, target: Batch, generator: torch.Generator
-    ) -> list[Batch]:
+    def _distill(self, context: PhaseContext, source: Batch, target: Batch, generator: torch.Generator) -> list[Batch]:
         """Return this rank's rows of the source, changed for each member at the same layer."""
         layer = int(torch.randint(len(norm_layers(context.members[0])), (), generator=generator))
         source, target = context.own_rows(source), context.own_rows(target)

@@ -7,10 +7,8 @@ from torch import nn
 
 from ecgquorum.errors import TrainingError
 from ecgquorum.members import BandFilter, parse_bands
+from ecgquorum.recipes.training import PAPER_BANDS, Bands
 from ecgquorum.training.strategies.strategy import Strategy
-
-Bands = str | tuple[tuple[float, float], ...]
-PAPER_BANDS: tuple[Bands, ...] = ("all", "rings:even", "rings:odd")
 
 
 @final
@@ -26,7 +24,9 @@ class FourierPartition(Strategy):
 
     def __post_init__(self) -> None:
         if isinstance(self.bands, str) or not self.bands:
-            raise TrainingError(f"strategy part: bands: expected an entry for each member in turn, found {self.bands!r}")
+            raise TrainingError(
+                f"strategy part: bands: expected an entry for each member in turn, found {self.bands!r}"
+            )
         object.__setattr__(self, "bands", tuple(_check_bands(entry) for entry in self.bands))
 
     def bands_of(self, member: int) -> Bands:

@@ -8,7 +8,7 @@ import torch
 from ecgquorum.attacks import PGD
 from ecgquorum.cohorts import Batch
 from ecgquorum.training.step import Step
-from ecgquorum.training.strategies.strategy import RunFacts, Strategy, check_positive, check_range, default_epsilon
+from ecgquorum.training.strategies.strategy import RunFacts, Strategy, check_numbers, default_epsilon
 
 
 @final
@@ -28,8 +28,8 @@ class Harden(Strategy):
     epsilon: float | None = None
 
     def __post_init__(self) -> None:
-        check_range(self, share=(0, 1))
-        check_positive(self, "share", "epsilon")
+        check_numbers(self, "share", above=0, high=1)
+        check_numbers(self, "epsilon", above=0)
 
     def prepare(self, run: RunFacts) -> Strategy:
         """Fill in epsilon."""

@@ -19,6 +19,7 @@ and overrides the hooks that it needs:
 Strategies add up: `Decorrelation() + FourierPartition()`. The order does not matter.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -84,7 +85,7 @@ class Strategy:
         return sum_strategies([*self.parts, *other.parts])
 
     def prepare(self, run: RunFacts) -> "Strategy":  # noqa: ARG002 (a hook)
-        """Raise a TrainingError if the run cannot use this strategy; return the strategy with all defaults filled in."""
+        """Raise a TrainingError if the run cannot use the strategy; return it with all defaults filled in."""
         return self
 
     def describe(self, member: int) -> dict[str, Any] | None:  # noqa: ARG002 (a hook)
@@ -164,7 +165,9 @@ def sum_strategies(strategies: Sequence[Strategy]) -> Strategy:
     """Return the sum of strategies, the same one for every order."""
     from ecgquorum.training.strategies.baseline import Baseline  # which needs this module
 
-    parts = sorted((part for strategy in strategies for part in strategy.parts), key=lambda one: strategy_order(one.name))
+    parts = sorted(
+        (part for strategy in strategies for part in strategy.parts), key=lambda one: strategy_order(one.name)
+    )
     names = [part.name for part in parts]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
@@ -174,36 +177,29 @@ def sum_strategies(strategies: Sequence[Strategy]) -> Strategy:
     return parts[0] if parts else Baseline()
 
 
-def check_range(strategy: Strategy, **limits: tuple[float | None, float | None]) -> None:
-    """Raise a TrainingError for a parameter that is not a finite number from low to high (None: no limit)."""
-    for name, (low, high) in limits.items():
+def check_numbers(
+    strategy: Strategy,
+    *names: str,
+    above: float | None = None,
+    low: float = 0,
+    high: float = math.inf,
+    whole: bool = False,
+) -> None:
+    """Raise a TrainingError for a parameter that is not a finite number within its limits; None is allowed.
+
+    above: exclusive lower limit, instead of `low`
+    """
+    for name in names:
         value = getattr(strategy, name)
-        if value is None:
+        is_number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+        if value is None or (
+            is_number and math.isfinite(value) and low <= value <= high and (above is None or value > above)
+        ):
             continue
-        is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) != float("inf")
-        if not is_number or value != value or (low is not None and value < low) or (high is not None and value > high):
-            bounds = [f"at least {low:g}"] * (low is not None) + [f"at most {high:g}"] * (high is not None)
-            raise TrainingError(
-                f"strategy {strategy.name}: {name}: expected a number of {' and '.join(bounds)}, found {value!r}"
-            )
-
-
-def check_positive(strategy: Strategy, *names: str) -> None:
-    """Raise a TrainingError for a parameter that is not above 0."""
-    check_range(strategy, **dict.fromkeys(names, (0, None)))
-    for name in names:
-        if getattr(strategy, name) == 0:
-            raise TrainingError(f"strategy {strategy.name}: {name}: expected a number above 0, found 0")
-
-
-def check_count(strategy: Strategy, *names: str) -> None:
-    """Raise a TrainingError for a parameter that is not a whole number of at least 1."""
-    for name in names:
-        value = getattr(strategy, name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise TrainingError(
-                f"strategy {strategy.name}: {name}: expected a whole number of at least 1, found {value!r}"
-            )
+        lower = f"at least {low:g}" if above is None else f"more than {above:g}"
+        upper = "" if high == math.inf else f" and at most {high:g}"
+        kind = "a whole number" if whole else "a number"
+        raise TrainingError(f"strategy {strategy.name}: {name}: expected {kind} of {lower}{upper}, found {value!r}")
 
 
 def default_epsilon(strategy: Strategy, run: RunFacts, defaults: dict[str, float] | None = None) -> float:
