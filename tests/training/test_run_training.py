@@ -16,7 +16,6 @@ from ecgquorum.errors import BundleError, EcgQuorumError, TrainingError
 from ecgquorum.recipes import parse_recipe
 from ecgquorum.training import check_trainable, choose_device, plan_jobs, resolve_recipe, train_job
 from ecgquorum.training.epoch_watch import EpochWatch
-from ecgquorum.training.loop import learning_rate
 
 from ..conftest import TINY_RECIPE, Recorder
 
@@ -219,15 +218,6 @@ def test_a_loss_that_is_not_finite_stops_the_run(tiny_recipe, tiny_cohort, tmp_p
     wild = parse_recipe(TINY_RECIPE.replace("epochs = 2", 'epochs = 2\nlearning_rate = 1e30\nschedule = "constant"'))
     with pytest.raises(TrainingError, match="loss became.*learning rate"):
         train_ensemble(wild, tiny_cohort, tmp_path / "run", device="cpu")
-
-
-def test_the_one_cycle_rises_and_falls():
-    plan = parse_recipe('name = "x"\n[training]\nlearning_rate = 2.0').training
-    rates = [learning_rate(plan, step, 100) for step in range(100)]
-    assert max(rates) == pytest.approx(2.0, rel=1e-3)
-    assert 25 <= int(np.argmax(rates)) <= 35
-    assert rates[0] < 0.15
-    assert rates[-1] == pytest.approx(0, abs=1e-9)
 
 
 def test_devices():
