@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 import wfdb
+from ecgquorum.training.decorrelation import decorrelation_loss
 from torch.nn import functional as F
 
 from ecgquorum.attacks import SAP, input_gradient, pgd_steps
@@ -24,7 +25,6 @@ from ecgquorum.members import CompactMember, DilatedMember, freeze, rings
 from ecgquorum.members.band_filter import BandFilter
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.simulation import simulate
-from ecgquorum.training.decorrelation import decorrelation_loss
 
 from . import published
 from .alternating import ratios
