@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from ecgquorum import Cohort
+from ecgquorum.members.contract import count_features
 from ecgquorum.parallel import distributed
 from ecgquorum.parallel.batch_layers import shard_network
 from ecgquorum.preprocessing import InputSpec
@@ -81,7 +82,8 @@ def trained(cohort, case, out):
     setting = Precise(cohort, spec, recipe, plan, torch.device("cpu"), (name,))
     built = {"n_leads": 1, "n_classes": len(cohort.classes), "rate_hz": cohort.rate_hz}
     members = [build_recipe_member(recipe, i, **built).double() for i in range(2 if name == "dverge" else 1)]
-    stored = torch.randn(len(cohort.part("train")), members[0].n_features, generator=torch.Generator().manual_seed(1))
+    n_features = count_features(members[0], cohort.batch([0], spec).signal.double())
+    stored = torch.randn(len(cohort.part("train")), n_features, generator=torch.Generator().manual_seed(1))
     terms = [Decorrelation(recipe.decorrelation, [stored] if decorrelated else [], cohort) for _ in members]
     unit = next(unit for unit in plan_jobs(recipe, "data") if unit.phase == phase)
     path = out / f"{kind}-{name}-{decorrelated}.safetensors"
