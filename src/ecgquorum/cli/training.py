@@ -94,7 +94,7 @@ def train(
 
     if address is not None and n_ranks is None:
         raise ClusterError("--address: expected --ranks with it, found none; say how many processes are to train")
-    with distributed.joined():
+    with distributed.join_ranks():
         loaded = load_recipe(recipe)
         if strategy is not None:
             loaded = loaded.with_strategy(strategy)
