@@ -135,7 +135,7 @@ def test_help_does_not_wait_for_the_heavy_libraries():
 
 def test_debug_shows_where_an_error_came_from(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "ecgquorum.cli", "cohort", "info", str(tmp_path), "--debug"],
+        [sys.executable, "-m", "ecgquorum", "cohort", "info", str(tmp_path), "--debug"],
         capture_output=True,
         text=True,
         check=False,

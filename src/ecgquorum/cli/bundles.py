@@ -18,10 +18,10 @@ def card(
     out: Annotated[Path | None, typer.Option(help="The Markdown file to write. Default: print it.")] = None,
 ) -> None:
     """Show an ensemble's model card: what it is for, its data and their terms, its results, its known failures."""
-    from ecgquorum import load_ensemble, model_card
+    from ecgquorum import model_card, read_card
     from ecgquorum._internal.atomic import write_atomic
 
-    text = model_card(load_ensemble(model).card)
+    text = model_card(read_card(model))
     if out is None:
         print(text, end="")
         return

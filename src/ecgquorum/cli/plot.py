@@ -53,8 +53,7 @@ def plot(
 
     With --map, what the members' classes rest on: the gradient, or what is lost when a stretch is taken away.
     """
-    from ecgquorum import load_ensemble, read
-    from ecgquorum.ensemble import attribute
+    from ecgquorum import attribute, load_ensemble, read
     from ecgquorum.preprocessing.input_spec import select_leads
     from ecgquorum.preprocessing.quality import assess_quality
     from ecgquorum.report import recording_figure, write_sheet

@@ -102,7 +102,7 @@ def train(
             accuracy = _trained(loaded, cohort, out, resume, store, device, n_ranks, address)
         except KeyboardInterrupt:
             if distributed.is_first_to_fail():
-                program = "ecgquorum" if distributed.n_ranks() == 1 else "torchrun ... -m ecgquorum.cli"
+                program = "ecgquorum" if distributed.n_ranks() == 1 else "torchrun ... -m ecgquorum"
                 err.print(f"stopped; finished epochs are kept; go on with: {program} {_resuming()}", markup=False)
             raise typer.Exit(INTERRUPTED) from None
         if distributed.is_first():
