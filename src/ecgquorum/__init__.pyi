@@ -1,5 +1,5 @@
 # The public names, in the order that data flows. `__init__.py` reads this list; nothing else repeats it.
-from . import attacks as attacks, members as members, metrics as metrics, recordings as recordings
+from . import attacks as attacks, losses as losses, members as members, metrics as metrics, recordings as recordings
 from .errors import EcgQuorumError as EcgQuorumError
 from .recordings import (
     Recording as Recording,
@@ -17,7 +17,7 @@ from .cohorts import (
     fetch as fetch,
     open_source as open_source,
 )
-from .members import BandFilter as BandFilter, Member as Member, build_member as build_member
+from .members import BandFilter as BandFilter, build_member as build_member
 from .ensemble import (
     Attribution as Attribution,
     Ensemble as Ensemble,

@@ -82,7 +82,7 @@ def plot_recording(
     else:
         from ecgquorum.ensemble import attribute  # needs PyTorch
 
-        mapped = select_leads(recording, ensemble.spec.leads, lead).leads
+        mapped = select_leads(recording, ensemble.input.leads, lead).leads
         if not set(mapped) & set(drawn.leads):
             raise DrawingError(
                 f"{recording.source}: the layout {layout} does not show {', '.join(mapped)}; use the layout rows"
@@ -103,7 +103,7 @@ def _describe(ensemble: "Ensemble", found: "Attribution") -> Beneath:
     name = f" ({names[label]})" if names.get(label) else ""
     answer = (
         f"{ensemble.card.get('name', 'the ensemble')} says {label}{name}: "
-        f"probability {prediction.calibrated[0].max():.2f}, uncertainty {prediction.uncertainty[0]:.2f}"
+        f"probability {prediction.probs[0].max():.2f}, uncertainty {prediction.uncertainty[0]:.2f}"
     )
     fell = [f", falls by {fall:.2f} at most" if found.how == "occlusion" else "" for fall in found.strongest]
     members = tuple(

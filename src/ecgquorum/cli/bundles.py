@@ -58,7 +58,7 @@ def export(
 
     ensemble = load_ensemble(model)
     path = export_onnx(ensemble, out)
-    spec = ensemble.spec
+    spec = ensemble.input
     print_line(
         f"{path}: signal (batch, {len(spec.leads)}, {spec.n_window}) at {spec.rate_hz:g} Hz, scaled to {spec.scaling}; "
         f"probabilities agree with the ensemble to {TOLERANCE:g}"

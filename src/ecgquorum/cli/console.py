@@ -39,14 +39,14 @@ def print_answer(answer: dict[str, Any], names: dict[str, str]) -> None:
     label = answer["label"]
     name = f" ({names[label]})" if names.get(label) else ""
     out.print(
-        f"{answer['id']}  {label}{name}  probability {answer['calibrated_probabilities'][label]:.3f} (calibrated)  "
+        f"{answer['id']}  {label}{name}  probability {answer['probabilities'][label]:.3f} (calibrated)  "
         f"uncertainty {answer['uncertainty']:.3f}  mutual information {answer['mutual_information']:.4f} nat",
         style="bold",
         markup=False,
     )
     rows = [("", *answer["probabilities"])]
-    lines = [("calibrated", answer["calibrated_probabilities"]), ("raw mean", answer["probabilities"])]
-    lines += [(f"raw, member {i}", probs) for i, probs in enumerate(answer["member_probabilities"])]
+    lines = [("calibrated", answer["probabilities"]), ("raw mean", answer["raw_probabilities"])]
+    lines += [(f"raw, member {i}", probs) for i, probs in enumerate(answer["raw_member_probabilities"])]
     rows += [(f"  {title}", *(f"{value:.3f}" for value in probs.values())) for title, probs in lines]
     print_table(rows)
     if answer["notice"]:

@@ -80,7 +80,7 @@ def triage(
         raise PolicyError(
             f"{model}: the bundle has no policy; give --budget 10%, or fit one with: ecgquorum policy fit"
         )
-    wanted = ReadOptions(ensemble.spec, lead, file_defaults(rate, leads, units))
+    wanted = ReadOptions(ensemble.input, lead, file_defaults(rate, leads, units))
     by_budget = f"At most {share or 0:.0%} go to a person: the most uncertain, and always those of doubtful quality."
     sentence = policy.sentence() if policy else by_budget
     name = str(ensemble.card.get("name", model))

@@ -8,7 +8,7 @@ from typing import Any
 from ecgquorum._internal.checksums import has_valid_checksum
 from ecgquorum.errors import BundleError
 
-FORMAT = 1
+FORMAT = 2
 WEIGHTS, CARD = "weights.safetensors", "card.json"
 _REQUIRED = (
     "format",
@@ -17,20 +17,20 @@ _REQUIRED = (
     "rate_hz",
     "scaling",
     "window_s",
+    "members",
     "information_range",
-    "recipe",
     "weights_sha256",
 )
 
 
 def bundle_names() -> list[str]:
-    """The names of the bundles that ship with ecgquorum."""
+    """Return the names of the bundles that ship with ecgquorum."""
     folder = files("ecgquorum") / "bundles"
     return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
 
 
 def find_bundle(path_or_name: str | Path) -> Path:
-    """The folder of a bundle, given that folder or the name of a bundle that ships."""
+    """Return the folder of a bundle, given that folder or the name of a bundle that ships."""
     path = Path(path_or_name)
     if path.is_dir():
         return path
@@ -53,6 +53,10 @@ def read_card(path_or_name: str | Path) -> dict[str, Any]:
         raise BundleError(f"{path}: expected {CARD}, found none; {hint}") from None
     except (OSError, ValueError) as error:
         raise BundleError(f"{path}/{CARD}: expected JSON, found it damaged: {error}") from error
+    if isinstance(card, dict) and card.get("format") == 1:
+        raise BundleError(
+            f"{path}: this bundle was written by ecgquorum 0.1; train it again, version 0.2 cannot read it"
+        )
     if not isinstance(card, dict) or card.get("format") != FORMAT:
         found = card.get("format") if isinstance(card, dict) else "no object"
         raise BundleError(f"{path}/{CARD}: expected format {FORMAT}, found {found}")
