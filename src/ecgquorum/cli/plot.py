@@ -1,8 +1,7 @@
 """The command that draws recordings: plot."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -23,13 +22,6 @@ from ecgquorum.cli.console import counting, print_line
 from ecgquorum.errors import DrawingError
 
 
-class Map(StrEnum):
-    """How to find what a classification rests on."""
-
-    gradient = "gradient"
-    occlusion = "occlusion"
-
-
 @app.command(rich_help_panel=RECORDINGS)
 def plot(
     file: File,
@@ -45,7 +37,8 @@ def plot(
     gain: Annotated[float, typer.Option(help="Gain: 5, 10 or 20 mm/mV.")] = 10.0,
     start: Annotated[float, typer.Option(min=0, help="The first second to draw.")] = 0.0,
     map_: Annotated[
-        Map | None, typer.Option("--map", help="Draw beneath the traces what each member's class rests on.")
+        Literal["gradient", "occlusion"] | None,
+        typer.Option("--map", help="Draw beneath the traces what each member's class rests on."),
     ] = None,
     model: Annotated[
         str | None,
@@ -73,8 +66,9 @@ def plot(
     recording = eq.read(file, file_defaults(rate, leads, units))
     with counting("stretches") as progress:
         ensemble = eq.load_ensemble(model or DEFAULT_MODEL) if map_ else None
-        method = map_.value if map_ else "gradient"
-        drawn = eq.plot_recording(recording, page, ensemble=ensemble, method=method, lead=lead, progress=progress)
+        drawn = eq.plot_recording(
+            recording, page, ensemble=ensemble, method=map_ or "gradient", lead=lead, progress=progress
+        )
     drawn.save(target)
     first, last = drawn.span_s
     print_line(f"{target}: {drawn.layout}, {drawn.scale}, from {first:g} to {last:.1f} of {recording.seconds:.1f} s")

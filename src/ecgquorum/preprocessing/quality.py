@@ -153,8 +153,8 @@ def _mains(name: str, values: Samples, rate_hz: float) -> Iterator[Finding]:
         total += float(power[hertz >= 1].sum())
         for mains in _MAINS_HZ:
             at_mains[mains] += float(power[np.abs(hertz - mains) <= _MAINS_WIDTH_HZ].sum())
-    for mains, power in at_mains.items():
-        share = power / total if total > 0 else 0.0
+    for mains, found in at_mains.items():
+        share = found / total if total > 0 else 0.0
         if share > _MAINS_SHARE:
             yield Finding("mains", Severity.DOUBTFUL, f"{share:.0%} of its power at {mains:g} Hz", name)
 
