@@ -162,6 +162,7 @@ def parse_number(option: str, text: str) -> float:
 
 
 def check_new(path: Path, force: bool) -> None:
-    """Refuse to replace a file that exists, unless forced to."""
-    if path.exists() and not force:
-        raise RecordingError(f"{path}: the file exists; choose another name, or replace it with --force")
+    """Refuse to replace a file that exists, unless forced to; a WFDB header's signal file counts too."""
+    for file in (path, path.with_suffix(".dat")) if path.suffix == ".hea" else (path,):
+        if file.exists() and not force:
+            raise RecordingError(f"{file}: the file exists; choose another name, or replace it with --force")
