@@ -98,7 +98,7 @@ def test_many_recordings_are_one_json_array(ecgquorum, tiny_run, write_record, t
         (["cohort", "fetch", "cpsc2018", "--out", "x", "--url", "http://127.0.0.1:9"], "needs a network"),
         (["train", "nowhere.toml", "--cohort", "c", "--out", "o"], "nowhere.toml: expected a recipe file"),
         (["train", "demo", "--cohort", "nowhere", "--out", "o"], "nowhere: expected a cohort"),
-        (["predict", "x.hea", "--model", "nowhere"], "nowhere: expected the folder of a bundle"),
+        (["predict", "sample:af", "--model", "nowhere"], "nowhere: expected the folder of a bundle"),
         (
             ["cohort", "build", "synthetic:cpsc2018", "--records", "3", "--seconds", "2", "--out", "/dev/null/x"],
             "/dev/null",
