@@ -94,7 +94,7 @@ def train(
 
     if address is not None and n_ranks is None:
         raise ClusterError("--address needs --ranks: give the number of processes, such as --ranks 2")
-    with distributed.joined():
+    with distributed.join_ranks():
         loaded = load_recipe(recipe)
         if strategy is not None:
             loaded = loaded.with_strategy(strategy)
