@@ -2,7 +2,6 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 Array = NDArray[np.float64]
 
@@ -27,6 +26,8 @@ def fit_temperature(probs: Array, truth: NDArray[np.int64]) -> float:
 
     probs: (record, class), the mean of the members' · truth: (record,)
     """
+    from scipy.optimize import minimize_scalar  # half a second to import; scorecards and cards do without
+
     if len(truth) == 0:
         return 1.0
 
