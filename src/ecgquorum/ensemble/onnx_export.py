@@ -13,12 +13,11 @@ from ecgquorum._internal.atomic import write_atomic
 from ecgquorum._internal.seeds import torch_generator
 from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble.ensemble import Ensemble
-from ecgquorum.ensemble.prediction import Prediction
+from ecgquorum.ensemble.prediction import TOLERANCE, Prediction
 from ecgquorum.errors import ExportError
 from ecgquorum.metrics.calibration import LEAST
 
 OUTPUTS = ("probabilities", "member_probabilities", "mutual_information", "uncertainty", "calibrated_probabilities")
-TOLERANCE = 1e-4
 _OPSET = 20
 
 
@@ -30,12 +29,13 @@ class _Graph(nn.Module):
         self.ensemble = ensemble
 
     def forward(self, signal: Tensor) -> tuple[Tensor, ...]:
-        by_member = self.ensemble.member_log_probs(signal).exp()
+        by_member = self.ensemble.member_log_probs(signal).double().exp()  # entropies are differences: float64
         together = by_member.mean(dim=1)
         information = torch.relu(_entropy(together) - _entropy(by_member).mean(dim=1))
         low, high = self.ensemble.information_range
         calibrated = (torch.log(together.clamp_min(LEAST)) / self.ensemble.temperature).softmax(dim=-1)
-        return together, by_member, information, (information - low) / (high - low), calibrated
+        outputs = (together, by_member, information, (information - low) / (high - low), calibrated)
+        return tuple(output.float() for output in outputs)
 
 
 def _entropy(probs: Tensor) -> Tensor:
