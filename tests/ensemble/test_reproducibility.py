@@ -32,13 +32,13 @@ def simulated(ensemble):
     """Recordings of several lengths, one of them longer than a window."""
     lengths = (7.0, 10.0, 10.0, 30.0, 61.0, 10.0)
     made = zip(lengths, ensemble.classes * 2, strict=False)
-    return [simulate(label, seed=1, leads=ensemble.spec.leads, seconds=s).recording for s, label in made]
+    return [simulate(label, seed=1, leads=ensemble.input.leads, seconds=s).recording for s, label in made]
 
 
 def assert_same_answers(prediction, member_probs):
     """Probabilities to the tolerance, and the same label unless the two likeliest classes are as close as that."""
     np.testing.assert_allclose(member_probs, prediction.member_probs, rtol=0, atol=TOLERANCE)
-    ordered = np.sort(prediction.probs, axis=1)
+    ordered = np.sort(prediction.raw_probs, axis=1)
     clear = ordered[:, -1] - ordered[:, -2] > 2 * TOLERANCE
     labels = member_probs.mean(axis=1).argmax(axis=1)
     np.testing.assert_array_equal(labels[clear], prediction.label_index[clear])
@@ -80,7 +80,7 @@ def test_answers_do_not_depend_on_threads_and_processor(settings, tmp_path):
 def test_float32_is_exact_enough(name):
     """Against the same network in float64: what every processor's result is close to."""
     ensemble = load_ensemble(name)
-    windows = [pad_or_cut(ensemble.spec.fit(one), ensemble.spec.n_window)[0] for one in simulated(ensemble)]
+    windows = [pad_or_cut(ensemble.input.fit(one), ensemble.input.n_window)[0] for one in simulated(ensemble)]
     signal = torch.from_numpy(np.stack(windows))
     with torch.no_grad():
         found = ensemble.eval().member_log_probs(signal).exp().numpy()

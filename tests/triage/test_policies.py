@@ -67,7 +67,7 @@ def test_conformal_sets_cover(alpha, sharpness):
         sets = policy.sets(test)
         truth, below = drawn(rng, test), Conformal(alpha, policy.quantile - 2 * TOLERANCE)
         covered.append(sets[np.arange(300), truth].mean())
-        within = test.calibrated.max(axis=1) <= below.quantile
+        within = test.probs.max(axis=1) <= below.quantile
         earned.append((within & below.sets(test)[np.arange(300), truth]).mean())
         assert sets[np.arange(300), test.label_index].all()
         assert (policy.deferred(test) == (sets.sum(axis=1) > 1)).all()

@@ -1,4 +1,4 @@
-"""What an ensemble says of recordings, and how sure it is."""
+"""Predictions of an ensemble for many recordings: classes, probabilities and uncertainty."""
 
 import math
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ def round_printed(values: Any) -> Array:
 
 
 def entropy(probabilities: Array) -> Array:
-    """H(p) = -sum_c p_c ln p_c over the last axis, with 0 ln 0 = 0."""
+    """Return H(p) = -sum_c p_c ln p_c over the last axis, with 0 ln 0 = 0."""
     safe = np.where(probabilities > 0, probabilities, 1.0)
     return np.asarray(-(probabilities * np.log(safe)).sum(axis=-1))
 
@@ -33,9 +33,9 @@ def entropy(probabilities: Array) -> Array:
 class Prediction:
     """Every member's probabilities for every recording, and what follows from them.
 
-    member_probs:      (record, member, class)
-    information_range: (I_min, I_max), mutual information over the training set, by which it is normalised
-    temperature:       by which probabilities are calibrated; 1: as they are
+    member_probs:      (record, member, class), raw: before calibration
+    information_range: (I_min, I_max), the range of mutual information that `uncertainty` is normalised by
+    temperature:       that calibrates the mean probabilities; 1: none
     """
 
     ids: tuple[str, ...]
@@ -48,19 +48,19 @@ class Prediction:
         return len(self.ids)
 
     @property
-    def probs(self) -> Array:
-        """(record, class): the mean of the members' probabilities."""
+    def raw_probs(self) -> Array:
+        """(record, class): the mean of the members' probabilities, before calibration."""
         return np.asarray(self.member_probs.mean(axis=1))
 
     @property
-    def calibrated(self) -> Array:
-        """(record, class): the mean probabilities at the temperature that was fitted on the tune part."""
-        return apply_temperature(self.probs, self.temperature)
+    def probs(self) -> Array:
+        """(record, class): calibrated probabilities, the mean of the members' at the fitted temperature."""
+        return apply_temperature(self.raw_probs, self.temperature)
 
     @property
     def label_index(self) -> NDArray[np.int64]:
         """(record,): index of the class with the highest printed probability; of equal ones, the first."""
-        return np.asarray(round_printed(self.calibrated).argmax(axis=1))
+        return np.asarray(round_printed(self.probs).argmax(axis=1))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -69,29 +69,35 @@ class Prediction:
 
     @property
     def entropy(self) -> Array:
-        """(record,): H of the mean probabilities, in nats."""
-        return entropy(self.probs)
+        """(record,): H of the raw mean probabilities, in nats."""
+        return entropy(self.raw_probs)
 
     @property
     def mutual_information(self) -> Array:
-        """(record,): I = H(mean_k p_k) - mean_k H(p_k), in nats, never below 0: how much the members disagree."""
+        """(record,): I = H(mean_k p_k) - mean_k H(p_k) in nats, at least 0; it grows with the members' disagreement."""
         return np.asarray(np.maximum(0.0, self.entropy - entropy(self.member_probs).mean(axis=1)))
 
     @property
     def uncertainty(self) -> Array:
-        """(record,): I_norm = (I - I_min) / (I_max - I_min); a recording unlike any in training may leave [0, 1]."""
+        """(record,): I_norm = (I - I_min) / (I_max - I_min); above 1 where members disagree more than in training."""
         low, high = self.information_range
         return np.asarray((self.mutual_information - low) / (high - low))
+
+    @property
+    def risk(self) -> Array:
+        """(record,): estimated probability that the label is wrong: 1 - the largest calibrated probability."""
+        return np.asarray(1.0 - self.probs.max(axis=1))
 
     def rows(self) -> list[dict[str, Any]]:
         """One plain dictionary a recording, ready for JSON, with numbers rounded to the printed decimals."""
         numbers = (
             self.probs,
-            self.calibrated,
+            self.raw_probs,
             self.member_probs,
             self.entropy,
             self.mutual_information,
             self.uncertainty,
+            self.risk,
         )
         columns = [round_printed(values).tolist() for values in numbers]
         return [
@@ -99,20 +105,21 @@ class Prediction:
                 "id": record,
                 "label": label,
                 "probabilities": dict(zip(self.classes, probs, strict=True)),
-                "calibrated_probabilities": dict(zip(self.classes, calibrated, strict=True)),
-                "member_probabilities": [dict(zip(self.classes, p, strict=True)) for p in members],
+                "raw_probabilities": dict(zip(self.classes, raw, strict=True)),
+                "raw_member_probabilities": [dict(zip(self.classes, p, strict=True)) for p in members],
                 "entropy": spread,
                 "mutual_information": information,
                 "uncertainty": uncertainty,
+                "risk": risk,
             }
-            for record, label, probs, calibrated, members, spread, information, uncertainty in zip(
+            for record, label, probs, raw, members, spread, information, uncertainty, risk in zip(
                 self.ids, self.labels, *columns, strict=True
             )
         ]
 
 
 def information_range(prediction: Prediction) -> tuple[float, float]:
-    """(I_min, I_max) of a set of recordings; where they differ by less than 0.001 nat, (I_min, I_min + ln 2).
+    """Return (I_min, I_max) of a set of recordings; where they differ by less than 0.001 nat, (I_min, I_min + ln 2).
 
     A range as narrow as rounding errors would make a large uncertainty of them.
     """
