@@ -58,7 +58,9 @@ def test_the_whole_path(ecgquorum, tmp_path, record):
     assert f"bundle: {tmp_path / 'run'}" in said.stdout
     assert "tune accuracy" in said.stderr
     text = ecgquorum("predict", record, "--model", tmp_path / "run").stdout
-    assert re.search(r"A1 +[NAO~] \(.*\) +probability 0\.\d{3} \(calibrated\) +uncertainty -?\d\.\d{3} +mutual information", text)
+    assert re.search(
+        r"A1 +[NAO~] \(.*\) +probability 0\.\d{3} \(calibrated\) +uncertainty -?\d\.\d{3} +mutual information", text
+    )
     assert "member 1" in text
     (row,) = json.loads(ecgquorum("predict", record, "--model", tmp_path / "run", "--json").stdout)
     expected = load_ensemble(tmp_path / "run").predict(read(record)).rows()[0]
@@ -285,7 +287,9 @@ def test_plotting(ecgquorum, tiny_run, record, tmp_path, monkeypatch):
     assert (tmp_path / "A1.png").read_bytes().startswith(b"\x89PNG")
     assert "A1.png: the file exists" in one_line(ecgquorum("plot", record, code=1).stderr)
     for how in ("gradient", "occlusion"):
-        said = ecgquorum("plot", record, "--map", how, "--model", tiny_run, "--out", "m.svg", "--start", 2, "--force").stdout
+        said = ecgquorum(
+            "plot", record, "--map", how, "--model", tiny_run, "--out", "m.svg", "--start", 2, "--force"
+        ).stdout
         assert "m.svg: rows, 25 mm/s, 10 mm/mV, from 2 to 6.0 of 6.0 s" in said
         assert re.search(r"tiny says [NAO~].*: probability 0\.\d\d, uncertainty", said)
         assert b"<svg" in (tmp_path / "m.svg").read_bytes()
