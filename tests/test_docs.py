@@ -38,6 +38,13 @@ def test_the_session_of_the_attacks_page_runs(tiny_run, tiny_cohort, monkeypatch
     assert names["worst"].shape == names["x"].shape
 
 
+def test_the_session_of_the_plot_page_runs(tmp_path, monkeypatch):
+    (session,) = blocks(REPOSITORY / "docs/plot.md", "python")
+    monkeypatch.chdir(tmp_path)
+    exec(session, {})  # noqa: S102
+    assert {path.name for path in tmp_path.iterdir()} == {"af.pdf", "why.png"}
+
+
 def test_the_two_commands_are_there():
     text = (REPOSITORY / "README.md").read_text()
     makefile = (REPOSITORY / "Makefile").read_text()
