@@ -14,6 +14,8 @@ LEAST = 1e-12
 
 def apply_temperature(probs: Array, temperature: float) -> Array:
     """p_c^(1/T) / sum_c p_c^(1/T) over the last axis: flatter for T > 1, sharper below, the same order always."""
+    if temperature == 1:
+        return probs
     logs = np.log(np.maximum(probs, LEAST)) / temperature
     powers = np.exp(logs - logs.max(axis=-1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
