@@ -194,8 +194,8 @@ def test_a_study_from_the_command_line(ecgquorum, tiny_study, tmp_path):
             "epsilons.0: expected greater than 0, found 0.0",
         ),
         (
-            ["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "quiet@1"],
-            "quiet: expected the target",
+            ["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "confident@1"],
+            "confident: expected the target",
         ),
         (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--epsilons", "1e40"], "finite probabilities"),
         (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--epsilons", "ten"], "--epsilons: expected num"),
