@@ -184,7 +184,7 @@ def ecgquorum(monkeypatch, capsys):
 
 def test_tokens_and_the_log_on_the_command_line(ecgquorum, tmp_path):
     data = ("--data", tmp_path / "desk")
-    assert "expected the folder of a review desk" in ecgquorum("audit", "verify", *data, code=1).err
+    assert "no folder of a review desk" in ecgquorum("audit", "verify", *data, code=1).err
     token = ecgquorum("token", "add", "Ada", "--role", "reader", *data).out.strip()
     assert token.startswith("ecgq_")
     listed = ecgquorum("token", "list", *data).out
