@@ -64,7 +64,9 @@ def command(*arguments):
 
 
 def test_a_study_is_the_same_to_the_bit(two_machines, tmp_path, monkeypatch):
-    monkeypatch.setattr("ecgquorum.study.run_study.write_report", lambda cards, out: out)  # drawing takes longest
+    monkeypatch.setattr(
+        sys.modules["ecgquorum.study.run_study"], "write_report", lambda cards, out: out
+    )  # drawing takes longest
     study = parse_study(SMALL_STUDY)
     outs = {name: tmp_path / name for name in ("here", "processes", "ray")}
     run_study(study, outs["here"])

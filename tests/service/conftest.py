@@ -229,5 +229,5 @@ def put(client, path, name=None, **options):
 
 
 def give_token(desk, name, role):
-    with desk.store.writing() as session:
-        return tokens.add(session, desk.store.now(), name, role)
+    with desk.store.write_session() as session:
+        return tokens.add_token(session, desk.store.now(), name, role)

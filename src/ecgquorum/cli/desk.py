@@ -104,8 +104,8 @@ def token_add(
     from ecgquorum.service.store import tokens
 
     store = _store(data, database)
-    with store.writing() as session:
-        token = tokens.add(session, store.now(), name, role)
+    with store.write_session() as session:
+        token = tokens.add_token(session, store.now(), name, role)
     err.print(f"the token of {name}, {role}; it is not shown again:", markup=False)
     print(token)
 
@@ -115,10 +115,10 @@ def token_list(data: Data = Path("desk"), database: Database = "") -> None:
     """Every token: whose, which role, since when, and whether it still holds."""
     from ecgquorum.service.store import tokens
 
-    with _store(data, database).reading() as session:
+    with _store(data, database).read_session() as session:
         rows = [
             (row.name, row.role, row.created_at[:16].replace("T", " "), "revoked" if row.revoked_at else "holds")
-            for row in tokens.all_tokens(session)
+            for row in tokens.list_tokens(session)
         ]
     if rows:
         print_table([("name", "role", "since (UTC)", ""), *rows])
@@ -134,8 +134,8 @@ def token_revoke(
     from ecgquorum.service.store import tokens
 
     store = _store(data, database)
-    with store.writing() as session:
-        row = tokens.revoke(session, store.now(), name)
+    with store.write_session() as session:
+        row = tokens.revoke_token(session, store.now(), name)
     stdout.print(f"the token of {row.name} no longer holds", markup=False)
 
 
@@ -150,8 +150,8 @@ def audit_verify(
     """Follow the audit log's chain: finds any entry that was changed, removed or put elsewhere."""
     from ecgquorum.service.store import audit
 
-    with _store(data, database, must_exist=True).reading() as session:
-        found = audit.verified(session, _noted(noted))
+    with _store(data, database, must_exist=True).read_session() as session:
+        found = audit.verify_log(session, _noted(noted))
     if found.problem:
         raise DeskError(f"the audit log holds up to entry {found.n_entries}; then {found.problem}")
     stdout.print(f"the audit log holds: {found.n_entries} entries, head {found.n_entries}:{found.head}", markup=False)

@@ -3,7 +3,7 @@
 import pytest
 
 from ecgquorum.service.charts import confusion, deferral
-from ecgquorum.service.measures import Step, share
+from ecgquorum.service.desk_metrics import Step, share
 from ecgquorum.service.pages import waited
 
 
