@@ -10,7 +10,7 @@ from sqlalchemy import select, text
 from ecgquorum.errors import DeskError
 from ecgquorum.service.http_errors import ConflictError, NotFoundError, UnprocessableError
 from ecgquorum.service.store import Store, audit, queue, recordings, reviews, tokens, worklist
-from ecgquorum.service.store.queue import AuditSample, Trace
+from ecgquorum.service.store.queue import AuditSample, StoredTrace
 from ecgquorum.service.store.recordings import IncomingFile
 from ecgquorum.service.store.reviews import Reviewer
 from ecgquorum.service.store.tables import Base, RecordingRow, ResultRow, State
@@ -61,7 +61,7 @@ def answered(decision="deferred", label="N", uncertainty=0.5):
 def classify(store, draw=NO_DRAW, worker="w", most=8, **answer):
     with store.write_session() as session:
         rows = queue.claim_recordings(session, store.now(), store.after(60), worker, most)
-        trace = Trace(500.0, ("I",), 5000)
+        trace = StoredTrace(500.0, ("I",), 5000)
         for row in rows:
             queue.store_result(session, store.now(), worker, row.id, sha("f"), answered(**answer), trace, draw)
         return [row.id for row in rows]
@@ -185,10 +185,10 @@ def test_workers_that_race_share_the_work(store):
 def test_the_draw_repeats_is_near_its_share_and_needs_the_secret():
     draw = AuditSample(0.02, b"secret")
     names = [f"{i:064x}" for i in range(20_000)]
-    drawn = {name for name in names if draw.takes(name)}
+    drawn = {name for name in names if draw.includes(name)}
     assert 320 < len(drawn) < 480
-    assert drawn == {name for name in names if AuditSample(0.02, b"secret").takes(name)}
-    assert len(drawn & {name for name in names if AuditSample(0.02, b"other").takes(name)}) < 40
+    assert drawn == {name for name in names if AuditSample(0.02, b"secret").includes(name)}
+    assert len(drawn & {name for name in names if AuditSample(0.02, b"other").includes(name)}) < 40
 
 
 def test_only_certain_recordings_are_drawn_for_audit(store):
