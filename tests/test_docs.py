@@ -23,7 +23,7 @@ def blocks(page, language):
 
 def test_the_readme_session_runs(capsys):
     (session,) = blocks(REPOSITORY / "README.md", "python")
-    assert len([line for line in session.splitlines() if line.strip()]) <= 8
+    assert len([line for line in session.splitlines() if line.strip()]) <= 9
     exec(session, {})  # noqa: S102 (with the ensemble that ships)
     assert capsys.readouterr().out.count("[") >= 4
 

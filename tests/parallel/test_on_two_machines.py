@@ -59,7 +59,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def command(*arguments):
-    ran = [sys.executable, "-m", "ecgquorum.cli", *map(str, arguments)]
+    ran = [sys.executable, "-m", "ecgquorum", *map(str, arguments)]
     return subprocess.run(ran, capture_output=True, text=True, check=False)
 
 

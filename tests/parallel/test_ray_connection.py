@@ -25,7 +25,7 @@ cluster.shutdown()
 
 def triage(tiny_run, tmp_path, *options, **env):
     options = ["--model", tiny_run, "--budget", "10%", "--out", tmp_path / "out", *options]
-    ran = [sys.executable, "-m", "ecgquorum.cli", "triage", tmp_path, *options]
+    ran = [sys.executable, "-m", "ecgquorum", "triage", tmp_path, *options]
     known = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
     known["HOME"] = str(tmp_path)  # where no token is
     return subprocess.run(list(map(str, ran)), capture_output=True, text=True, check=False, env=known | env)

@@ -25,7 +25,7 @@ class Killed:
 
     def __init__(self, folder, model):
         self.folder, self.port = folder, _free_port()
-        self.command = [sys.executable, "-m", "ecgquorum.cli", "serve", "--data", str(folder), "--model", str(model)]
+        self.command = [sys.executable, "-m", "ecgquorum", "serve", "--data", str(folder), "--model", str(model)]
         self.command += ["--port", str(self.port)]
         self.process = None
 

@@ -165,7 +165,7 @@ def many(folder, tmp_path_factory):
 
 
 def triage_command(place, model, out):
-    line = [sys.executable, "-m", "ecgquorum.cli", "triage", str(place), "--budget", "20%"]
+    line = [sys.executable, "-m", "ecgquorum", "triage", str(place), "--budget", "20%"]
     return [*line, "--model", str(model), "--out", str(out)]
 
 
@@ -217,7 +217,7 @@ def test_what_is_not_there_is_told(ensemble, tmp_path):
 
 def test_watching_answers_what_arrives(tiny_run, tmp_path):
     (tmp_path / "in").mkdir()
-    command = [sys.executable, "-m", "ecgquorum.cli", "triage", str(tmp_path / "in"), "--watch", "--budget", "50%"]
+    command = [sys.executable, "-m", "ecgquorum", "triage", str(tmp_path / "in"), "--watch", "--budget", "50%"]
     command += ["--model", str(tiny_run), "--out", str(tmp_path / "out")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     worklist = tmp_path / "out" / "worklist.jsonl"

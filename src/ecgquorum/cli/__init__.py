@@ -1,6 +1,17 @@
-"""The command line: every command is one library call and the printing of what it gives."""
+"""The command line: each command calls the library and prints the result."""
 
-from ecgquorum.cli import bundles, cohorts, desk, plot, training, triage, tuning  # noqa: F401 (each adds its commands)
+from ecgquorum.cli import (  # noqa: F401 (each adds its commands, in the order of `ecgquorum --help`)
+    bundles,
+    cohorts,
+    desk,
+    evaluation,
+    plot,
+    predict,
+    recordings,
+    training,
+    triage,
+    tuning,
+)  # isort: skip
 from ecgquorum.cli.application import DEFAULT_MODEL, app, main
 
 __all__ = ["DEFAULT_MODEL", "app", "main"]
