@@ -181,7 +181,7 @@ def test_a_machine_that_does_not_see_the_files_is_named(tiny_ensemble, folder, t
     class Blind(LocalExecutor):
         """Its processes see nothing, as on a machine where the folder is not mounted."""
 
-        def run(self, function, tasks, common=(), given_up=None):
+        def run(self, function, tasks, common=(), on_lost=None):
             for task in tasks:
                 yield task, ([], list(task.item), "far")
 
