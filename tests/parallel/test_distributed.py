@@ -20,7 +20,7 @@ from ecgquorum.cli import app
 from ecgquorum.errors import ClusterError, TrainingError
 from ecgquorum.parallel import distributed
 from ecgquorum.parallel.batch_layers import shard_network
-from ecgquorum.parallel.ray_train import on_ranks
+from ecgquorum.parallel.ray_train import run_on_ranks
 from tests.training.test_run_training import untimed, wait_for_epoch, weights
 
 from ..conftest import REPOSITORY
@@ -256,8 +256,8 @@ def test_a_rank_that_is_killed_ends_the_others(alone, cohort):
 @pytest.mark.parametrize("missing", ["ray", "pyarrow"])
 def test_without_ray_train_one_line_says_what_to_install(tmp_path, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ClusterError, match=rf'expected Ray Train, found no .*{missing}.*"ecgquorum\[cluster\]"'):
-        on_ranks(print, (), 2, scratch=tmp_path / "ray.partial")
+    with pytest.raises(ClusterError, match=rf'Ray Train needs .*{missing}.*"ecgquorum\[cluster\]"'):
+        run_on_ranks(print, (), 2, scratch=tmp_path / "ray.partial")
 
 
 @pytest.mark.skipif(

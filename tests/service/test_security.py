@@ -1,4 +1,4 @@
-"""Who gets in, who does not, and what a browser is told."""
+"""CurrentActor gets in, who does not, and what a browser is told."""
 
 import httpx
 import pytest
@@ -164,8 +164,8 @@ def test_the_last_token_revoked_does_not_open_the_desk(make_desk):
 
     desk = make_desk()
     give_token(desk, "Ada", "reader")
-    with desk.store.writing() as session:
-        tokens.revoke(session, desk.store.now(), "Ada")
+    with desk.store.write_session() as session:
+        tokens.revoke_token(session, desk.store.now(), "Ada")
     assert make_desk().settings.tokens
 
 

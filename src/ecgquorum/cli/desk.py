@@ -101,8 +101,8 @@ def token_add(
     from ecgquorum.service.store import tokens
 
     store = _open_store(data, database)
-    with store.writing() as session:
-        token = tokens.add(session, store.now(), name, role)
+    with store.write_session() as session:
+        token = tokens.add_token(session, store.now(), name, role)
     err.print(f"token of {name}, {role}; it is not shown again:", markup=False)
     print(token)
 
@@ -112,10 +112,10 @@ def token_list(data: Data = Path("desk"), database: Database = "") -> None:
     """List all tokens: name, role, date, and whether each is valid."""
     from ecgquorum.service.store import tokens
 
-    with _open_store(data, database).reading() as session:
+    with _open_store(data, database).read_session() as session:
         rows = [
             (row.name, row.role, row.created_at[:16].replace("T", " "), "revoked" if row.revoked_at else "valid")
-            for row in tokens.all_tokens(session)
+            for row in tokens.list_tokens(session)
         ]
     if rows:
         print_table([("name", "role", "since (UTC)", ""), *rows])
@@ -131,8 +131,8 @@ def token_revoke(
     from ecgquorum.service.store import tokens
 
     store = _open_store(data, database)
-    with store.writing() as session:
-        row = tokens.revoke(session, store.now(), name)
+    with store.write_session() as session:
+        row = tokens.revoke_token(session, store.now(), name)
     print_line(f"the token of {row.name} is revoked")
 
 
@@ -147,8 +147,8 @@ def audit_verify(
     """Check the audit log's hash chain; finds entries that were changed, removed or moved."""
     from ecgquorum.service.store import audit
 
-    with _open_store(data, database, must_exist=True).reading() as session:
-        found = audit.verified(session, _parse_entry(noted))
+    with _open_store(data, database, must_exist=True).read_session() as session:
+        found = audit.verify_log(session, _parse_entry(noted))
     if found.problem:
         raise DeskError(f"the audit log is intact up to entry {found.n_entries}; then {found.problem}")
     print_line(f"the audit log is intact: {found.n_entries} entries, head {found.n_entries}:{found.head}")

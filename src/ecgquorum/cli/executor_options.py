@@ -63,12 +63,22 @@ def choose_executor(
     shared = threads or max(1, torch.get_num_threads() // (workers or 1))
     if where is Where.LOCAL:
         with LocalExecutor(workers or 1, shared) as executor:
-            executor.told = print_warning
+            executor.progress = _Warnings()
             yield executor
         return
     from ecgquorum.parallel.ray_executor import RayExecutor
 
     n_threads = shared if address is None else threads or 1
     with RayExecutor(address, n_threads, wants_gpu=device != "cpu", workers=workers or 1) as cluster:
-        cluster.told = print_warning
+        cluster.progress = _Warnings()
         yield cluster
+
+
+class _Warnings:
+    """Prints the lines that an executor logs."""
+
+    def update(self, text: str, done: float, total: float) -> None:
+        pass
+
+    def log(self, line: str) -> None:
+        print_warning(line)

@@ -131,7 +131,7 @@ def _train(
         with training_progress(recipe, err) if distributed.is_first() else nullcontext() as observer:
             options: dict[str, Any] = {"resume": resume, "device": device, "observer": observer, "store": store}
             return float(train_ensemble(recipe, Cohort(cohort), out, **options).card["tune_accuracy"])
-    from ecgquorum.parallel.ray_train import on_ranks
+    from ecgquorum.parallel.ray_train import run_on_ranks
     from ecgquorum.training import plan_jobs
     from ecgquorum.training.epoch_watch import EpochWatch
     from ecgquorum.training.progress import unit_name
@@ -151,7 +151,7 @@ def _train(
         EpochWatch(store or store_of(out), names, lambda line: err.print(line, markup=False)),
     ):
         scratch, gpus = out / "ray.partial", device != "cpu"
-        on_ranks(_train_as_rank, arguments, n_ranks, scratch=scratch, gpus=gpus, address=address)
+        run_on_ranks(_train_as_rank, arguments, n_ranks, scratch=scratch, gpus=gpus, address=address)
     return float(load_ensemble(out).card["tune_accuracy"])
 
 
