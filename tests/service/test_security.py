@@ -184,7 +184,7 @@ def ecgquorum(monkeypatch, capsys):
 
 def test_tokens_and_the_log_on_the_command_line(ecgquorum, tmp_path):
     data = ("--data", tmp_path / "desk")
-    assert "expected the folder of a review desk" in ecgquorum("audit", "verify", *data, code=1).err
+    assert "no folder of a review desk" in ecgquorum("audit", "verify", *data, code=1).err
     token = ecgquorum("token", "add", "Ada", "--role", "reader", *data).out.strip()
     assert token.startswith("ecgq_")
     listed = ecgquorum("token", "list", *data).out
@@ -195,7 +195,9 @@ def test_tokens_and_the_log_on_the_command_line(ecgquorum, tmp_path):
     head = ecgquorum("audit", "verify", *data).out.split()[-1]
     assert head.startswith("2:")
     assert "intact" in ecgquorum("audit", "verify", "--noted", head, *data).out
-    assert "another than" in ecgquorum("audit", "verify", "--noted", "2:" + "0" * 64, *data, code=1).err
+    assert (
+        "differs from the expected one" in ecgquorum("audit", "verify", "--noted", "2:" + "0" * 64, *data, code=1).err
+    )
     assert "NUMBER:HASH" in ecgquorum("audit", "verify", "--noted", "2", *data, code=1).err
     import sqlite3
 
