@@ -74,7 +74,7 @@ def test_predict_needs_nothing_but_a_file(write_record, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     (row,) = json.loads(done.stdout)
     assert sum(row["probabilities"].values()) == pytest.approx(1)
-    assert sum(row["calibrated_probabilities"].values()) == pytest.approx(1)
+    assert sum(row["raw_probabilities"].values()) == pytest.approx(1)
 
 
 @pytest.mark.slow

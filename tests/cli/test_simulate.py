@@ -1,5 +1,10 @@
 """`ecgquorum simulate`, `convert`, and the samples that ship."""
 
+import os
+import resource
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -65,3 +70,19 @@ def test_the_signal_file_of_a_header_is_not_replaced_either(ecgquorum, tmp_path)
     (tmp_path / "a.dat").write_bytes(b"mine")
     assert "a.dat" in ecgquorum("simulate", "N", "--out", tmp_path / "a.hea", code=1).stderr
     assert (tmp_path / "a.dat").read_bytes() == b"mine"
+
+
+def test_the_error_of_a_full_disk_names_the_file(tmp_path):
+    """A limit on the size of files stands for the full disk."""
+    command = [sys.executable, "-m", "ecgquorum", "simulate", "N", "--out", "big.csv"]
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))  # noqa: E731
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, preexec_fn=limit, env=env, check=False)
+    assert done.returncode == 1 and done.stderr == "error: big.csv: File too large\n"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("sample", ["sample:lbbb", "sample:af"])
+def test_a_lead_that_does_not_exist_is_an_error(ecgquorum, tiny_run, sample):
+    said = ecgquorum("predict", sample, "--lead", "V9", "--model", tiny_run, code=1)
+    assert "V9" in said.stderr and said.stderr.count("\n") == 1 and not said.stdout

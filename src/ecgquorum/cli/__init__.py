@@ -1,17 +1,9 @@
 """The command line: each command calls the library and prints the result."""
 
-from ecgquorum.cli import (  # noqa: F401 (each adds its commands, in the order of `ecgquorum --help`)
-    bundles,
-    cohorts,
-    desk,
-    evaluation,
-    plot,
-    predict,
-    recordings,
-    training,
-    triage,
-    tuning,
-)  # isort: skip
+# Commands are listed by `ecgquorum --help` in this order.
+# isort: off
 from ecgquorum.cli.application import DEFAULT_MODEL, app, main
+from ecgquorum.cli import predict, triage, plot, recordings, bundles, evaluation, cohorts, training, tuning, desk  # noqa: F401
+# isort: on
 
 __all__ = ["DEFAULT_MODEL", "app", "main"]

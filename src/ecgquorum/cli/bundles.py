@@ -54,7 +54,7 @@ def export(
     The graph is run by onnxruntime and compared with the ensemble before the file is written.
     """
     from ecgquorum import export_onnx, load_ensemble
-    from ecgquorum.ensemble.onnx_export import TOLERANCE
+    from ecgquorum.ensemble.prediction import TOLERANCE
 
     ensemble = load_ensemble(model)
     path = export_onnx(ensemble, out)

@@ -28,7 +28,7 @@ def evaluate(
     attack: Annotated[
         list[str] | None,
         typer.Option(
-            help="Run this attack instead: pgd, sap, apgd, square, confident, worst; @ensemble or @1 names the target."
+            help="An attack instead: pgd, sap, apgd, square, confident or worst, with @ensemble or @1 for its target."
         ),
     ] = None,
     epsilons: Annotated[
