@@ -189,7 +189,7 @@ def test_tokens_and_the_log_on_the_command_line(ecgquorum, tmp_path):
     assert token.startswith("ecgq_")
     listed = ecgquorum("token", "list", *data).out
     assert "Ada" in listed and "valid" in listed and token not in listed
-    assert "expected a role" in ecgquorum("token", "add", "Bob", "--role", "boss", *data, code=1).err
+    assert "--role: expected one of" in ecgquorum("token", "add", "Bob", "--role", "boss", *data, code=1).err
     ecgquorum("token", "revoke", "Ada", *data)
     assert "revoked" in ecgquorum("token", "list", *data).out
     head = ecgquorum("audit", "verify", *data).out.split()[-1]
