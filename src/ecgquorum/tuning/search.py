@@ -141,7 +141,7 @@ def _run_trials(
             yield trial.number, run_trial(setup, trial, stage)
         return
     tasks = (Task(f"trial {trial.number:03d}", trial) for trial in planned)
-    for task, outcome in executor.run(run_trial, tasks, (setup,), given_up=Failure):
+    for task, outcome in executor.run(run_trial, tasks, (setup,), on_lost=Failure):
         yield task.item.number, outcome
 
 
