@@ -13,7 +13,6 @@ from pathlib import Path
 
 import torch
 import wfdb
-from ecgquorum.training.decorrelation import decorrelation_loss
 from torch.nn import functional as F
 
 from ecgquorum.attacks import SAP, input_gradient, pgd_steps
@@ -21,6 +20,7 @@ from ecgquorum.attacks.attack import cross_entropy
 from ecgquorum.attacks.sap import PHYSIONET_KERNELS, smooth
 from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble import Ensemble, predict_files
+from ecgquorum.losses import decorrelation
 from ecgquorum.members import CompactMember, DilatedMember, freeze, rings
 from ecgquorum.members.band_filter import BandFilter
 from ecgquorum.preprocessing import InputSpec
@@ -144,7 +144,7 @@ def _small_things(rounds: int) -> None:
         torch.autograd.grad(published.decorrelation(features, stored, projection), features)
 
     def centred() -> None:
-        torch.autograd.grad(decorrelation_loss(features, [stored], draw), features)
+        torch.autograd.grad(decorrelation(features, stored, generator=draw), features)
 
     comparisons = {
         "SAP's smoothing, forward and backward": (
