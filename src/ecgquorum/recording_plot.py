@@ -1,6 +1,5 @@
 """Draw a recording as ECG paper, with what its classification rests on beneath the traces."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from ecgquorum.errors import DrawingError
 from ecgquorum.preprocessing.input_spec import select_leads
 from ecgquorum.preprocessing.quality import assess_quality
+from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recordings import Recording
 from ecgquorum.report.ecg_paper import GAINS_MM_PER_MV, SPEEDS_MM_PER_S, Scale, arrange_leads, lay_out
 from ecgquorum.report.recording_figure import Beneath, figure_path, recording_figure, write_sheet
@@ -67,7 +67,7 @@ def plot_recording(
     ensemble: "Ensemble | None" = None,
     method: Literal["gradient", "occlusion"] = "gradient",
     lead: str | None = None,
-    progress: Callable[..., None] | None = None,
+    progress: Progress = NO_PROGRESS,
 ) -> RecordingPlot:
     """Draw a recording as ECG paper at its true size.
 
@@ -88,7 +88,7 @@ def plot_recording(
                 f"{recording.source}: the layout {layout} does not show {', '.join(mapped)}; use the layout rows"
             )
         sheet = lay_out(drawn, layout, scale, start_s=page.start_s, mapped=mapped, n_maps=len(ensemble.members))
-        found = attribute(ensemble, recording, method, lead, span_s=sheet.shown_s, told=progress)
+        found = attribute(ensemble, recording, method, lead, span_s=sheet.shown_s, progress=progress)
         beneath = _describe(ensemble, found)
     derived = [name for name in drawn.leads if name not in recording.leads]
     notes = (f"{', '.join(derived)} derived",) if derived else ()
@@ -105,9 +105,9 @@ def _describe(ensemble: "Ensemble", found: "Attribution") -> Beneath:
         f"{ensemble.card.get('name', 'the ensemble')} says {label}{name}: "
         f"probability {prediction.probs[0].max():.2f}, uncertainty {prediction.uncertainty[0]:.2f}"
     )
-    fell = [f", falls by {fall:.2f} at most" if found.how == "occlusion" else "" for fall in found.strongest]
+    fell = [f", falls by {fall:.2f} at most" if found.method == "occlusion" else "" for fall in found.strongest]
     members = tuple(
         f"member {k}: {own} {probs.max():.2f} (raw){fell[k]}"
         for k, (own, probs) in enumerate(zip(found.classes, prediction.member_probs[0], strict=True))
     )
-    return Beneath(found.values, found.leads, answer, members, found.made)
+    return Beneath(found.values, found.leads, answer, members, found.description)

@@ -55,9 +55,9 @@ def evaluate(
     """
     from ecgquorum import Cohort, load_ensemble, name_ensembles
     from ecgquorum import evaluate as evaluate_ensembles
-    from ecgquorum.training.jobs import choose_device
+    from ecgquorum.training import choose_device
 
-    evaluation = (load_study(protocol).evaluation if protocol else EvaluationRecipe()).changed(
+    evaluation = (load_study(protocol).evaluation if protocol else EvaluationRecipe()).change(
         attacks=tuple(attack) if attack else None,
         epsilons=_parse_numbers("--epsilons", epsilons),
         records=records,

@@ -18,8 +18,9 @@ from ecgquorum.cli.application import (
     check_new,
     file_defaults,
 )
-from ecgquorum.cli.console import counting, print_line
+from ecgquorum.cli.console import print_line
 from ecgquorum.errors import DrawingError
+from ecgquorum.progress import console_progress
 
 
 @app.command(rich_help_panel=RECORDINGS)
@@ -64,7 +65,7 @@ def plot(
     target = figure_path(out if out is not None else Path(f"{Path(file.removeprefix('sample:')).stem}.png"))
     check_new(target, force)
     recording = eq.read(file, file_defaults(rate, leads, units))
-    with counting("stretches") as progress:
+    with console_progress("drawing") as progress:
         ensemble = eq.load_ensemble(model or DEFAULT_MODEL) if map_ else None
         drawn = eq.plot_recording(
             recording, page, ensemble=ensemble, method=map_ or "gradient", lead=lead, progress=progress

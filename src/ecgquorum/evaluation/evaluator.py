@@ -18,9 +18,9 @@ from ecgquorum.evaluation.runner import Bench, Told
 from ecgquorum.evaluation.scorecard import DataFacts, EnsembleFacts, Row, Scorecard, row_of
 from ecgquorum.evaluation.worst_case import worst_of_all
 from ecgquorum.parallel import Executor
-from ecgquorum.recipes import EvaluationRecipe, PartitionRecipe, Recipe, parse_recipe
+from ecgquorum.recipes import EvaluationRecipe, Recipe, parse_recipe
 from ecgquorum.recipes.study import EPSILONS
-from ecgquorum.recipes.training import Bands
+from ecgquorum.recipes.training import PAPER_BANDS, Bands
 from ecgquorum.training.checkpoint_store import extract_features
 
 _UNITS = {"microvolt": "µV", "unit": "of the lead's peak"}
@@ -115,12 +115,12 @@ def _facts(bench: Bench, e: int) -> EnsembleFacts:
 
 def _described(recipe: Recipe) -> str:
     """The network, and what was done to its training that a reader must know to compare it with others'."""
-    told = f"{recipe.member.kind}, width {recipe.member.width:g}"
-    plan = recipe.training
-    if plan.attack_epsilon is not None:
-        told += f", hardened ({plan.attacked:.0%} of each batch attacked by one step of up to {plan.attack_epsilon:g})"
-    if "part" in recipe.parts and recipe.partition != PartitionRecipe():
-        told += f", in other bands than the paper's ({', '.join(map(_heard, recipe.partition.bands))})"
+    told = f"{recipe.member.kind}, width {recipe.member.options.get('width', 1.0):g}"
+    harden, bands = recipe.strategies.get("harden"), recipe.strategies.get("part", {}).get("bands", PAPER_BANDS)
+    if harden and "harden" in recipe.parts:
+        told += f", hardened ({harden['share']:.0%} of each batch attacked by one step of up to {harden['epsilon']:g})"
+    if "part" in recipe.parts and bands != PAPER_BANDS:
+        told += f", in other bands than the paper's ({', '.join(map(_heard, bands))})"
     return told
 
 

@@ -18,7 +18,7 @@ from ecgquorum.evaluation.attack_cache import Crafting, craft_cached
 from ecgquorum.evaluation.conditions import Condition
 from ecgquorum.parallel import Executor, Task
 from ecgquorum.recipes import AttackRecipe
-from ecgquorum.training.jobs import choose_device
+from ecgquorum.training import choose_device
 
 _SIZE = 32
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from ecgquorum.evaluation.conditions import NATURAL, WORST
 from ecgquorum.evaluation.scorecard import Row, Scorecard
+from ecgquorum.recipes import without_hardening
 from ecgquorum.recipes.study import WHOLE
-from ecgquorum.recipes.training import strategy_parts
 from ecgquorum.report.notes import is_simulated
 from ecgquorum.report.tables import papers_figure
 
@@ -90,7 +90,8 @@ def _found(card: Scorecard, strategy: str, measure: str, attack: str) -> Row | N
         for row in card.find(measure=measure, attack=attack, target=target, detail="")
         if row.estimate
         and row.strategy
-        and strategy_parts(row.strategy) == strategy_parts(strategy)
+        and row.strategy
+        and without_hardening(row.strategy) == strategy
         and papers_figure(row, card) is not None
     ]
     return max(rows, key=lambda row: row.epsilon, default=None)

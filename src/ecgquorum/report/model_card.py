@@ -10,7 +10,7 @@ from ecgquorum.cohorts.fetch import DATA_SETS
 from ecgquorum.errors import BundleError
 from ecgquorum.evaluation.conditions import MEMBERS, MIXED, NATURAL, WORST
 from ecgquorum.evaluation.scorecard import EnsembleFacts, Scorecard
-from ecgquorum.recipes import PartitionRecipe, Recipe, parse_recipe, recipe_names
+from ecgquorum.recipes import PAPER_BANDS, Recipe, parse_recipe, recipe_names
 from ecgquorum.report.templates import template
 
 MEASURES = {
@@ -76,7 +76,7 @@ def model_card(card: Mapping[str, Any]) -> str:
         what=f"an ensemble of {len(card['members'])} {network}s" if len(card["members"]) > 1 else f"one {network}",
         classes=[f"{code} ({names[code]})" if names.get(code) else code for code in card["classes"]],
         rounding=_rounded_up(card["rounding_moved"]) if "rounding_moved" in card else "",
-        hardened=recipe.training.attack_epsilon is not None,
+        hardened=recipe.strategies.get("harden") if "harden" in recipe.parts else None,
         bands=_bands(recipe),
         terms=known.terms if known else "",
         results=results,
@@ -115,9 +115,10 @@ def _worst(rows: list[Result], unit: str) -> str:
 
 def _bands(recipe: Recipe) -> str:
     """What the members hear, where that is not what the paper's do."""
-    if "part" not in recipe.parts or recipe.partition == PartitionRecipe():
+    first, *others = recipe.strategies.get("part", {}).get("bands", PAPER_BANDS)
+    if "part" not in recipe.parts or (first, *others) == PAPER_BANDS:
         return ""
-    heard = [recipe.bands_of(index) for index in range(recipe.members)]
+    heard = [first, *(others[index % len(others)] for index in range(recipe.members - 1) if others)]
     told = [one if isinstance(one, str) else " and ".join(f"{a:g}–{b:g} Hz" for a, b in one) for one in heard]
     return f"members hear {'; '.join(told)}, which is not the paper's partition"
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from ecgquorum.cohorts.sources import cpsc2018, physionet2017
-from ecgquorum.recipes import PARTS
+from ecgquorum.recipes import without_hardening
 
 _DATA_OF_CLASSES = {
     tuple(physionet2017.CLASS_NAMES): "physionet2017",
@@ -44,8 +44,7 @@ def published(
 ) -> float | None:
     """The paper's figure as a share of 1; None where it has none."""
     data = published_data(classes)
-    strategy = "+".join(sorted(strategy.split("+"), key=("", "baseline", *PARTS).index))
-    row = _tables()[data].get(measure, {}).get(strategy, {}) if data else {}
+    row = _tables()[data].get(measure, {}).get(without_hardening(strategy), {}) if data and strategy else {}
     if attack == "natural":
         found = row.get("natural")
     else:

@@ -7,7 +7,7 @@ from pathlib import Path
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.errors import ScorecardError
 from ecgquorum.evaluation.scorecard import Scorecard
-from ecgquorum.recipes.training import strategy_parts
+from ecgquorum.recipes import without_hardening
 from ecgquorum.report.claims import claims_of
 from ecgquorum.report.notes import is_simulated, notes_of
 from ecgquorum.report.table_formats import as_markdown
@@ -41,7 +41,7 @@ def write_results(cards: Sequence[Scorecard], path: str | Path) -> Path:
 
 def _compared(card: Scorecard, tables: list[Table]) -> Iterator[str]:
     """For each of the paper's measures: how dec+part does against the paper's own."""
-    own = [one.name for one in card.ensembles if one.strategy and strategy_parts(one.strategy) == strategy_parts(_OURS)]
+    own = [one.name for one in card.ensembles if one.strategy and without_hardening(one.strategy) == _OURS]
     for table in tables:
         for name, cells in table.rows:
             pairs = [
