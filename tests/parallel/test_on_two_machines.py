@@ -28,7 +28,7 @@ from ecgquorum.parallel.ray_executor import RayExecutor
 
 POLICY = Threshold(0.5)
 SMALL_STUDY = """
-strategies = ["baseline", "dec+adv"]
+compare = ["baseline", "dec+adv"]
 name = "small"
 members = 2
 [input]
@@ -42,9 +42,9 @@ batch_size = 16
 source = "synthetic:physionet2017"
 records = 90
 seconds = 4.0
-[decorrelation]
+[strategies.dec]
 projected = 8
-[adversarial]
+[strategies.adv]
 steps = 1
 step = 1.0
 epochs = 1
