@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.cohorts import Cohort
-from ecgquorum.metrics.measures import Estimate
+from ecgquorum.metrics import Estimate
 from ecgquorum.recipes import EvaluationRecipe
 from ecgquorum.report.figure_style import inlined, rendered
 from ecgquorum.report.templates import template

@@ -8,7 +8,7 @@ import torch
 from ecgquorum.cohorts import Cohort
 from ecgquorum.errors import AttackError, DivergedError, FittingError, RecipeError, ScorecardError, TrainingError
 from ecgquorum.evaluation import Scorecard, Told, evaluate
-from ecgquorum.metrics.measures import Estimate
+from ecgquorum.metrics import Estimate
 from ecgquorum.recipes import AttackRecipe, EvaluationRecipe, Recipe, Study
 from ecgquorum.recipes.study import EPSILONS
 from ecgquorum.training import check_trainable, train_ensemble
