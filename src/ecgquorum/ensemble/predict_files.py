@@ -32,8 +32,8 @@ def predict_files(
             pending.append(recording)
         else:
             try:
-                chosen = select_leads(recording, ensemble.spec.leads, lead)
-                pending.append((chosen, ensemble.spec.fit(recording, lead)))
+                chosen = select_leads(recording, ensemble.input.leads, lead)
+                pending.append((chosen, ensemble.input.fit(recording, lead)))
                 readable += 1
             except FittingError as error:
                 pending.append(Unreadable(recording.source, str(error)))
@@ -54,8 +54,8 @@ def _answered(
         if isinstance(entry, Unreadable):
             yield entry
             continue
-        (recording, signal), window_s = entry, ensemble.spec.window_s
-        n_windows = len(split_windows(signal, ensemble.spec.n_window))
+        (recording, signal), window_s = entry, ensemble.input.window_s
+        n_windows = len(split_windows(signal, ensemble.input.n_window))
         notices = [f"the mean of {n_windows} windows of {window_s:g} s"] if n_windows > 1 else []
         if recording.correction:
             notices.append(f"wrong units: {recording.correction}")

@@ -26,7 +26,6 @@ from ecgquorum.evaluation.options import EvaluationOptions
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.evaluation.runner import EvaluationRun
 from ecgquorum.evaluation.scorecard import DataFacts, Scorecard
-from ecgquorum.evaluation.shards import find_device
 from ecgquorum.evaluation.worst_case import worst_of_all
 from ecgquorum.members import embed, freeze
 from ecgquorum.metrics import UNDEFINED, Array
@@ -133,7 +132,7 @@ def _make_rows(run: EvaluationRun, e: int, facts: EnsembleFacts) -> Iterator[Met
     if epsilon is not None and len(positions):
         run.report_progress(f"masking checks of {facts.name}")
         ensemble = run.ensembles[e]
-        batch = run.data.batch(positions, ensemble.input).to(find_device(ensemble))
+        batch = run.data.batch(positions, ensemble.input).to(ensemble.device)
         checks = check_gradient_masking(ensemble, batch, epsilon, run.options.seed)
         yield from rows(Condition(MASKING, ENSEMBLE, epsilon), len(positions), checks)
 
@@ -170,12 +169,11 @@ def _extract_features(run: EvaluationRun, e: int) -> list[Array | None]:
     """(record, feature) of each member; None for a member without features."""
     ensemble = run.ensembles[e]
     batches = run.data.unseen_batches(ensemble.input, _FEATURE_BATCH)
-    device = find_device(ensemble)
     features: list[Array | None] = []
     for member in ensemble.members:
         try:
             with freeze(member), torch.no_grad():
-                found = [embed(member, batch.signal.to(device)).flatten(1).cpu() for batch in batches]
+                found = [embed(member, batch.signal.to(ensemble.device)).flatten(1).cpu() for batch in batches]
             features.append(torch.cat(found).double().numpy())
         except MemberError:
             features.append(None)

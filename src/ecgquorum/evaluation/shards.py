@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ecgquorum.cohorts import Batch
@@ -100,7 +99,7 @@ def predict_shards(
         for shard in shards:
             yield shard, _predict_shard(context, shard)
         return
-    devices = [find_device(ensemble) for ensemble in context.ensembles]
+    devices = [ensemble.device for ensemble in context.ensembles]
     for ensemble in context.ensembles:
         ensemble.to("cpu")  # so that it can be sent to other machines
     tasks = (Task(_describe_shard(context, shard), shard) for shard in shards)
@@ -109,11 +108,6 @@ def predict_shards(
             yield task.item, result
     for ensemble, device in zip(context.ensembles, devices, strict=True):
         ensemble.to(device)
-
-
-def find_device(ensemble: Ensemble) -> torch.device:
-    """The device of the ensemble's weights; the CPU where it has none."""
-    return next((tensor.device for tensor in ensemble.parameters()), torch.device("cpu"))
 
 
 def _describe_shard(context: EvaluationContext, shard: Shard) -> str:
@@ -130,7 +124,7 @@ def _predict_on_device(context: EvaluationContext, shard: Shard) -> ShardResult:
 def _predict_shard(context: EvaluationContext, shard: Shard) -> ShardResult:
     first = context.ensembles[shard.group[0]]
     positions = context.records[shard.number][list(shard.rows)]
-    batch = context.data.batch(positions, first.input).to(find_device(first))
+    batch = context.data.batch(positions, first.input).to(first.device)
     job = context.job(shard.number, shard.group[0])
     if job:
         batch = craft_cached(job, batch, shard.key, shard.start, context.cache)

@@ -13,7 +13,7 @@ from ecgquorum.preprocessing.lead_derivation import derived
 from ecgquorum.recordings.leads import UNNAMED_LEAD, normalise_lead
 from ecgquorum.recordings.recording import Recording
 
-Scaling = Literal["microvolt", "unit"]
+Scaling = Literal["microvolt", "unit", "none"]
 Signal = NDArray[np.float32]
 
 _MOST_MISSING = 0.5
@@ -22,17 +22,18 @@ _LARGEST_MV = 1e6  # a thousand volts: no heart, and less than what a network ca
 
 @dataclass(frozen=True)
 class InputSpec:
-    """What a model wants to be given.
+    """The input that a model takes.
 
     leads:    in this order; `("ECG",)` means one lead, whichever it is
-    scaling:  "microvolt": microvolts as they are; "unit": each lead divided by its largest magnitude, to -1..1
-    window_s: what the network sees: a shorter recording is padded with zeros on both sides, a longer one is cut
+    scaling:  "microvolt": microvolts as they are; "unit": each lead divided by its largest magnitude, to -1..1; "none":
+              millivolts, or whatever an array holds, as they are
+    window_s: of the network: a shorter recording is padded with zeros on both sides, a longer one is cut
     """
 
     leads: tuple[str, ...]
     rate_hz: float
-    scaling: Scaling
-    window_s: float
+    scaling: Scaling = "microvolt"
+    window_s: float = 60.0
 
     @property
     def n_window(self) -> int:
@@ -56,6 +57,8 @@ class InputSpec:
 
     def scaled(self, millivolts: Signal) -> Signal:
         """Millivolts brought to the scale of the model's input; an all-zero lead stays zero."""
+        if self.scaling == "none":
+            return millivolts
         if self.scaling == "microvolt":
             return np.asarray(millivolts * np.float32(1000))
         peak = np.abs(millivolts).max(axis=1, keepdims=True)

@@ -3,7 +3,7 @@
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD
 from ecgquorum.recordings.readers import Unreadable, read, read_all
-from ecgquorum.recordings.recording import Recording
+from ecgquorum.recordings.recording import Recording, recordings_from_array
 from ecgquorum.recordings.writers import write
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "Unreadable",
     "read",
     "read_all",
+    "recordings_from_array",
     "write",
 ]

@@ -45,7 +45,7 @@ def triage_files(
     out = Path(out)
     if out.exists() and not out.is_dir():
         raise TriageError(f"{out}: expected a folder, found a file")
-    wanted = wanted or ReadOptions(ensemble.spec)
+    wanted = wanted or ReadOptions(ensemble.input)
     about = {
         "model": ensemble.card.get("weights_sha256", ""),
         "policy": policy.card() if policy else None,
