@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ecgquorum.evaluation import Scorecard, evaluate, name_ensembles
     from ecgquorum.members import BandFilter, build_member
     from ecgquorum.recipes import Recipe, Study, load_recipe, load_study
-    from ecgquorum.recordings import Recording, Unreadable, read, read_all
+    from ecgquorum.recordings import Recording, Unreadable, read, read_all, write
     from ecgquorum.report import model_card, write_report, write_results
     from ecgquorum.simulation import Simulation, simulate
     from ecgquorum.study import pack, run_study
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "errors": ("EcgQuorumError",),
     "recipes": ("Recipe", "Study", "load_recipe", "load_study"),
-    "recordings": ("Recording", "Unreadable", "read", "read_all"),
+    "recordings": ("Recording", "Unreadable", "read", "read_all", "write"),
     "simulation": ("Simulation", "simulate"),
     "preprocessing": ("InputSpec",),
     "cohorts": ("Batch", "Cohort", "build_cohort", "fetch", "open_source"),
@@ -67,6 +67,7 @@ __all__ = [  # noqa: RUF022 (in pipeline order)
     "Unreadable",
     "read",
     "read_all",
+    "write",
     "simulate",
     "InputSpec",
     "Batch",

@@ -8,7 +8,7 @@ from torch import nn
 from ecgquorum import Ensemble, Recording, simulate
 from ecgquorum.ensemble.attribution import STRETCH_S, attribute, class_gradients
 from ecgquorum.errors import FittingError
-from ecgquorum.members import CompactMember
+from ecgquorum.members import BandFilter, CompactMember
 from ecgquorum.preprocessing import InputSpec
 
 RATE = 100.0
@@ -103,7 +103,7 @@ def test_a_sure_member_still_has_a_gradient():
 
 def test_behind_bands_there_is_no_gradient_outside_of_them():
     torch.manual_seed(0)
-    member = CompactMember(n_leads=1, n_classes=3, rate_hz=RATE, width=0.125, bands=((5.0, 15.0),))
+    member = BandFilter([(5.0, 15.0)], RATE).then(CompactMember(1, 3, RATE, width=0.125))
     ensemble = ensemble_of(member)
     power = np.abs(np.fft.rfft(class_gradients(ensemble, noise(1, 4.0).signal * 1000, np.array([0]))[0, 0]))
     hertz = np.fft.rfftfreq(400, 1 / RATE)

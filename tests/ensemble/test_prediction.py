@@ -74,5 +74,5 @@ def test_rows_are_plain_and_complete():
     assert row["id"] == "r0"
     assert row["label"] == "N"
     assert row["probabilities"] == {"N": 0.625, "A": 0.375}
-    assert row["member_probabilities"] == [{"N": 0.75, "A": 0.25}, {"N": 0.5, "A": 0.5}]
+    assert row["raw_member_probabilities"] == [{"N": 0.75, "A": 0.25}, {"N": 0.5, "A": 0.5}]
     assert all(isinstance(row[key], float) for key in ("entropy", "mutual_information", "uncertainty"))

@@ -5,7 +5,7 @@ from scipy.signal import freqz
 
 from ecgquorum.members import CompactMember, valid_span
 from ecgquorum.members.compact import Decimation
-from ecgquorum.members.member import downsample_mask
+from ecgquorum.members.contract import downsample_mask
 
 
 def random_statistics(network):

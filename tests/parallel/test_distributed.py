@@ -19,6 +19,7 @@ from ecgquorum import Cohort, build_cohort, load_ensemble, open_source
 from ecgquorum.cli import app
 from ecgquorum.errors import ClusterError, TrainingError
 from ecgquorum.parallel import distributed
+from ecgquorum.parallel.batch_layers import shard_network
 from ecgquorum.parallel.ray_train import on_ranks
 from tests.training.test_run_training import untimed, wait_for_epoch, weights
 
@@ -124,6 +125,21 @@ def test_batch_norm_is_over_the_whole_batch(by_ranks, dimensions):
         torch.testing.assert_close(found[name], tensor.detach(), **EXACT, msg=lambda text, name=name: f"{name}: {text}")
 
 
+def test_any_network_trains_over_ranks_as_in_one_process(by_ranks, by_one):
+    names = [name for name in by_one if name.startswith("any/")]
+    assert any("num_batches_tracked" in name for name in names)
+    for name in names:
+        torch.testing.assert_close(by_ranks[0][name], by_one[name], **EXACT)
+
+
+def test_layers_are_restored_after_the_block():
+    network = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout(0.5))
+    keys = list(network.state_dict())
+    with shard_network(network, distributed.Share(4, 0, 2, 1)):
+        assert all("forward" in layer.__dict__ for layer in network) and list(network.state_dict()) == keys
+    assert not any("forward" in layer.__dict__ for layer in network)
+
+
 def test_decorrelation_is_of_the_whole_batch(by_ranks, by_one):
     for name in ("decorrelation/value", "decorrelation/gradient"):
         assert by_one[name].abs().max() > 0
@@ -134,10 +150,11 @@ def test_a_single_process_is_the_whole_world():
     share = distributed.shard_batch(5)
     x = torch.randn(5, 2)
     assert (distributed.rank(), distributed.n_ranks(), share.weight, share.copies) == (0, 1, 1.0, 1)
-    assert torch.equal(x[share.rows()], x) and torch.equal(share.gathered(x), x)
-    with distributed.sharing(share):
-        assert distributed.shared() is None
-    assert distributed.totals(1.5, 2.0) == [1.5, 2.0] and distributed.widest(3, 9) == (3, 9)
+    assert torch.equal(x[share.rows()], x) and torch.equal(share.gather(x), x)
+    norm = nn.BatchNorm1d(2)
+    with shard_network(norm, share):
+        assert "forward" not in norm.__dict__, "one process pays nothing"
+    assert distributed.totals(1.5, 2.0) == [1.5, 2.0]
     assert distributed.is_first() and distributed.is_first_to_fail()
 
 
@@ -232,7 +249,7 @@ def test_a_rank_that_is_killed_ends_the_others(alone, cohort):
     children = subprocess.run(["pgrep", "-P", str(running.pid)], capture_output=True, text=True, check=True)
     os.kill(int(children.stdout.split()[-1]), signal.SIGKILL)
     _, err = finished(running, expected=1)
-    assert err.count("found that one has stopped") <= 1
+    assert err.count("another rank has stopped") <= 1
     assert "ecgquorum/" not in err, "no traceback of ours"
 
 

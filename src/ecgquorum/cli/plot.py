@@ -13,7 +13,7 @@ from ecgquorum.errors import DrawingError
 
 if TYPE_CHECKING:
     from ecgquorum.ensemble import Attribution, Ensemble
-    from ecgquorum.report import Beneath
+    from ecgquorum.report import MapOverlay
     from ecgquorum.report.ecg_paper import Scale
 
 
@@ -59,18 +59,18 @@ def plot(
     from ecgquorum.preprocessing.quality import assess_quality
     from ecgquorum.report import recording_figure, write_sheet
     from ecgquorum.report.ecg_paper import arrange_leads, lay_out
-    from ecgquorum.report.recording_figure import figure_path
+    from ecgquorum.report.recording_figure import check_figure_path
 
     if map_ is None and (model or lead):
         raise DrawingError(f"--{'model' if model else 'lead'}: expected --map gradient or --map occlusion, found none")
     scale = _scale_from(speed, gain)
-    target = figure_path(out if out is not None else Path(f"{Path(file).stem}.png"))
+    target = check_figure_path(out if out is not None else Path(f"{Path(file).stem}.png"))
     if out is None and target.exists():
         raise DrawingError(f"{target}: expected no such file yet, found one; name the file to write with --out")
     recording = read(file, hints_from(rate, leads, units))
     drawn, chosen = arrange_leads(recording, layout)
     if map_ is None:
-        sheet, beneath = lay_out(drawn, chosen, scale, start_s=start), None
+        sheet, overlay = lay_out(drawn, chosen, scale, start_s=start), None
     else:
         ensemble = load_ensemble(model or DEFAULT_MODEL)
         mapped = select_leads(recording, ensemble.input.leads, lead).leads
@@ -82,17 +82,17 @@ def plot(
         sheet = lay_out(drawn, chosen, scale, start_s=start, mapped=mapped, n_maps=n_maps)
         with counting("stretches") as count:
             looks = attribute(ensemble, recording, map_.value, lead, span_s=sheet.shown_s, told=count)
-        beneath = _beneath(ensemble, looks)
+        overlay = _make_overlay(ensemble, looks)
     derived = [name for name in drawn.leads if name not in recording.leads]
     notes = (f"{', '.join(derived)} derived",) if derived else ()
-    figure = recording_figure(drawn, sheet, notes=notes, doubts=assess_quality(recording).reasons, beneath=beneath)
+    figure = recording_figure(drawn, sheet, notes=notes, doubts=assess_quality(recording).reasons, overlay=overlay)
     write_sheet(figure, target)
     first, last = sheet.shown_s
     stdout.print(
         f"{target}: {chosen}, {scale}, from {first:g} to {last:.4g} of {recording.seconds:.4g} s", markup=False
     )
-    if beneath:
-        stdout.print(beneath.answer, markup=False)
+    if overlay:
+        stdout.print(overlay.prediction, markup=False)
 
 
 def _scale_from(speed: float, gain: float) -> "Scale":
@@ -104,9 +104,9 @@ def _scale_from(speed: float, gain: float) -> "Scale":
     return Scale(speed, gain)
 
 
-def _beneath(ensemble: "Ensemble", looks: "Attribution") -> "Beneath":
-    """What decided, in the words that a drawing needs."""
-    from ecgquorum.report import Beneath
+def _make_overlay(ensemble: "Ensemble", looks: "Attribution") -> "MapOverlay":
+    """Attribution maps and predictions as text, for the drawing."""
+    from ecgquorum.report import MapOverlay
 
     said, names = looks.prediction, ensemble.card.get("class_names", {})
     label = said.labels[0]
@@ -120,4 +120,4 @@ def _beneath(ensemble: "Ensemble", looks: "Attribution") -> "Beneath":
         f"member {k}: {own} {probs.max():.2f}{fell[k]}"
         for k, (own, probs) in enumerate(zip(looks.classes, said.member_probs[0], strict=True))
     )
-    return Beneath(looks.values, looks.leads, answer, members, looks.made)
+    return MapOverlay(looks.values, looks.leads, answer, members, looks.made)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ecgquorum.cli.application import INTERRUPTED, CohortFolder, Device, RecipeName, app, listed
-from ecgquorum.cli.console import counting, err, print_scorecard
+from ecgquorum.cli.console import err, print_scorecard
 from ecgquorum.cli.console import out as stdout
 from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
 from ecgquorum.errors import ClusterError, RecipeError, ScorecardError
@@ -94,7 +94,7 @@ def train(
 
     if address is not None and n_ranks is None:
         raise ClusterError("--address: expected --ranks with it, found none; say how many processes are to train")
-    with distributed.joined():
+    with distributed.join_ranks():
         loaded = load_recipe(recipe)
         if strategy is not None:
             loaded = loaded.with_strategy(strategy)
@@ -183,7 +183,7 @@ def evaluate(
     ] = None,
     attack: Annotated[
         list[str] | None,
-        typer.Option(help="Instead: pgd, sap, apgd, square, quiet or worst, with @ensemble or @1 for the target."),
+        typer.Option(help="Instead: pgd, sap, apgd, square, confident or worst, with @ensemble or @1 for the target."),
     ] = None,
     epsilons: Annotated[str | None, typer.Option(help="Strengths of the attacks, in input units: 10,50.")] = None,
     records: Annotated[
@@ -204,7 +204,8 @@ def evaluate(
     Several runs are tested on the same recordings, and attacks on members that they share are crafted once.
     """
     from ecgquorum import Cohort, load_ensemble, name_ensembles
-    from ecgquorum import evaluate as put_to_the_test
+    from ecgquorum.evaluation import evaluate_recipe
+    from ecgquorum.progress import console_progress
     from ecgquorum.training.jobs import choose_device
 
     evaluation = (load_study(protocol).evaluation if protocol else EvaluationRecipe()).changed(
@@ -217,13 +218,16 @@ def evaluate(
         raise ScorecardError(f"{out}: expected the name of a file that ends in .json, found another")
     where = choose_device(device)
     ensembles = name_ensembles(load_ensemble(run, device=where) for run in runs)
-    with choose_executor(executor, workers, threads, address, device) as chosen, counting("testing") as count:
-        card = put_to_the_test(
+    with (
+        choose_executor(executor, workers, threads, address, device) as chosen,
+        console_progress("evaluate") as progress,
+    ):
+        card = evaluate_recipe(
             ensembles,
             Cohort(cohort),
             evaluation,
-            store=store,
-            told=lambda what, done, total: count(done, total, what),
+            cache=store,
+            progress=progress,
             executor=chosen,
             device=device,
         )

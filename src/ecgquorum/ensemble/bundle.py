@@ -208,9 +208,7 @@ def _read_card(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise BundleError(f"{path}/{CARD}: expected JSON, found it damaged: {error}") from error
     if isinstance(card, dict) and card.get("format") == 1:
-        raise BundleError(
-            f"{path}: this bundle was written by ecgquorum 0.1; train it again, version 0.2 cannot read it"
-        )
+        raise BundleError(f"{path}: this bundle is of ecgquorum 0.1, which this version cannot read; train it again")
     if not isinstance(card, dict) or card.get("format") != FORMAT:
         found = card.get("format") if isinstance(card, dict) else "no object"
         raise BundleError(f"{path}/{CARD}: expected format {FORMAT}, found {found}")

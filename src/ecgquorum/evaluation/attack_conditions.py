@@ -92,8 +92,14 @@ def describe_evaluation(
     attacks: dict[tuple[str, str], dict[str, Any]] = {}
     for one in conditions:
         kind = ATTACKS.name_of(type(one.attack))
-        described = {"kind": kind, "target": one.target, "name": one.name, "epsilons": [one.epsilon]}
-        described |= {"records": one.records, "options": _describe_options(one.attack, kind, spec)}
+        described: dict[str, Any] = {
+            "kind": kind,
+            "target": one.target,
+            "name": one.name,
+            "epsilons": [one.epsilon],
+            "records": one.records,
+            "options": _describe_options(one.attack, kind, spec),
+        }
         known = attacks.setdefault((one.name, one.target), described)
         if known is not described:
             if known | {"epsilons": None} != described | {"epsilons": None}:

@@ -12,8 +12,17 @@ from ecgquorum.ensemble import Ensemble
 from ecgquorum.ensemble.bundle import software_versions
 from ecgquorum.errors import MemberError, ScorecardError
 from ecgquorum.evaluation.attack_conditions import AttackCondition, describe_evaluation, make_conditions
-from ecgquorum.evaluation.conditions import ENSEMBLE, MASKING, MEMBERS, MIXED, NATURAL, WORST, Condition
-from ecgquorum.evaluation.conditions import choose_records, find_mixtures
+from ecgquorum.evaluation.conditions import (
+    ENSEMBLE,
+    MASKING,
+    MEMBERS,
+    MIXED,
+    NATURAL,
+    WORST,
+    Condition,
+    choose_records,
+    find_mixtures,
+)
 from ecgquorum.evaluation.data import EvaluationInput, open_data
 from ecgquorum.evaluation.diversity import diversity_values
 from ecgquorum.evaluation.ensemble_names import describe_ensemble, name_ensembles
@@ -127,14 +136,14 @@ def _make_rows(run: EvaluationRun, e: int, facts: EnsembleFacts) -> Iterator[Met
         condition = Condition(f"{MIXED} {attack}", target, run.conditions[numbers[-1]].epsilon)
         yield from rows(condition, len(run.data), _mixed_values(run, e, numbers))
     yield from rows(Condition(NATURAL, MEMBERS), len(run.data), _member_values(run, e))
-    epsilon = _masking_epsilon(run)
+    strength = _masking_epsilon(run)
     positions = choose_records(len(run.data), run.options.masking_records, run.options.seed)
-    if epsilon is not None and len(positions):
+    if strength is not None and len(positions):
         run.report_progress(f"masking checks of {facts.name}")
         ensemble = run.ensembles[e]
         batch = run.data.batch(positions, ensemble.input).to(ensemble.device)
-        checks = check_gradient_masking(ensemble, batch, epsilon, run.options.seed)
-        yield from rows(Condition(MASKING, ENSEMBLE, epsilon), len(positions), checks)
+        checks = check_gradient_masking(ensemble, batch, strength, run.options.seed)
+        yield from rows(Condition(MASKING, ENSEMBLE, strength), len(positions), checks)
 
 
 def _masking_epsilon(run: EvaluationRun) -> float | None:

@@ -53,7 +53,7 @@ class LabelledPredictions:
     @property
     def single_member(self) -> bool:
         """Whether there is one member only, which cannot disagree."""
-        return self.raw_member_probs.shape[1] == 1
+        return len(self.raw_member_probs[0]) == 1
 
     def at(self, positions: Labels) -> "LabelledPredictions":
         """The predictions of some of the recordings."""

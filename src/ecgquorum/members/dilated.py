@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ecgquorum.members.kernels.batch_norm import BatchNorm1d
 from ecgquorum.members.kernels.dropout import Dropout
 from ecgquorum.members.kernels.folding import Folded, Folding, is_frozen
 from ecgquorum.members.kernels.patch_convolution import patch_convolved
@@ -107,7 +106,7 @@ class _DilatedBlock(nn.Module):
         shape = plan.shape
         self.plan = plan
         self.conv = nn.Conv1d(n_in, n_out, shape.kernel, padding=shape.padding, dilation=shape.dilation)
-        self.norm = BatchNorm1d(n_out)
+        self.norm = nn.BatchNorm1d(n_out)
         self.dropout = Dropout(dropout)
         self._folding = Folding()
 

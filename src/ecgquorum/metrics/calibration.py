@@ -31,6 +31,8 @@ def brier_score(probs: Array, labels: Labels, weights: Array | None = None) -> A
 
 def apply_temperature(probs: Array, temperature: float) -> Array:
     """p_c^(1/T) / sum_c p_c^(1/T) over the last axis: flatter for T > 1, sharper for T < 1, in the same order."""
+    if temperature == 1:
+        return probs
     logs = np.log(np.maximum(probs, MIN_PROBABILITY)) / temperature
     powers = np.exp(logs - logs.max(axis=-1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))

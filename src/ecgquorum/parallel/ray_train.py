@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ecgquorum.errors import ClusterError, EcgQuorumError, RankLostError
-from ecgquorum.parallel.distributed import PATIENCE
+from ecgquorum.parallel.distributed import TIMEOUT
 from ecgquorum.parallel.ray_connection import connected
 
 _NEEDED = ("ray", "fsspec", "pandas", "pyarrow", "requests")
@@ -50,7 +50,7 @@ def on_ranks(
         trainer = TorchTrainer(
             _called,
             train_loop_config={"function": function, "arguments": arguments},
-            torch_config=TorchConfig("cpu:gloo,cuda:nccl" if gpus else "gloo", timeout_s=int(PATIENCE.total_seconds())),
+            torch_config=TorchConfig("cpu:gloo,cuda:nccl" if gpus else "gloo", timeout_s=int(TIMEOUT.total_seconds())),
             scaling_config=ScalingConfig(num_workers=n_ranks, use_gpu=gpus),
             run_config=RunConfig(name="ranks", storage_path=str(scratch.resolve())),
         )

@@ -147,9 +147,7 @@ def lay_out(
     beneath = [map_height(row) for row in kinds] * systems
     trace_mm = _choose_row_mm(len(beneath), sum(beneath), header_mm, scale)
     if trace_mm is None:
-        raise DrawingError(
-            f"{where}: {len(kinds)} leads do not fit on a page at {scale}; draw it at a smaller --gain"
-        )
+        raise DrawingError(f"{where}: {len(kinds)} leads do not fit on a page at {scale}; draw it at a smaller --gain")
     height = LARGE_MM * math.ceil((len(beneath) * trace_mm + sum(beneath) + 2 * _EDGE_MM) / LARGE_MM)
     rows, top = [], height - _EDGE_MM
     for number, under in enumerate(beneath):

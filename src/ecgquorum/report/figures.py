@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ecgquorum import metrics
@@ -127,7 +126,9 @@ def masking_figure(card: Scorecard) -> Figure | None:
         middle = np.arange(len(kinds)) + (e - (len(card.ensembles) - 1) / 2) * width
         values = np.array([rate.value for rate in known])
         spread = np.array([[rate.value - rate.low for rate in known], [rate.high - rate.value for rate in known]])
-        ax.bar(middle, 100 * values, width, yerr=100 * spread, color=marker_style(e)["color"], label=one.name, capsize=2)
+        ax.bar(
+            middle, 100 * values, width, yerr=100 * spread, color=marker_style(e)["color"], label=one.name, capsize=2
+        )
     steps_ax.set_xscale("symlog", linthresh=1)
     steps_ax.set_xticks([0, 1, 2, 5, 10, 20, 50, 100], ["0", "1", "2", "5", "10", "20", "50", "100"])
     steps_ax.minorticks_off()

@@ -142,7 +142,9 @@ def _check_ensemble_attacks(card: Scorecard) -> Iterator[Claim]:
     best = max(lowest.values(), key=lambda row: row.value or 0.0)
     text = "(not in the paper) an ensemble is right more than half of the time under an attack on all its members"
     low, high = _bounds(best)
-    results = f"best: {best.ensemble} {_format_row(best)} of {best.n_records} recordings at {epsilon:g} {card.data.unit}"
+    results = (
+        f"best: {best.ensemble} {_format_row(best)} of {best.n_records} recordings at {epsilon:g} {card.data.unit}"
+    )
     yield Claim(text, results, HOLDS if low > 0.5 else FAILS if high < 0.5 else OPEN)
 
 
@@ -166,7 +168,7 @@ def _format_row(row: MetricRow) -> str:
 
 
 def _bounds(row: MetricRow) -> tuple[float, float]:
-    """The interval; where all recordings give the same, widened by 3/n, which could have been missed (rule of three)."""
+    """The interval; where its width is zero, widened by 3/n, a share that could have been missed (rule of three)."""
     low, high = row.low or 0.0, row.high or 0.0
     margin = 3 / row.n_records if low == high else 0.0
     return low - margin, high + margin

@@ -53,7 +53,7 @@ def paper_value(
         return None
     by_strategy = _tables()[data_set].get(metric, {})
     wanted = paper_strategy(strategy)
-    row = next((row for name, row in by_strategy.items() if paper_strategy(name) == wanted), {})
+    row: dict[str, Any] = next((row for name, row in by_strategy.items() if paper_strategy(name) == wanted), {})
     if attack == NATURAL:
         found = row.get(NATURAL)
     else:

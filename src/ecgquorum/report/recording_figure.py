@@ -161,7 +161,9 @@ def _draw_maps(ax: Axes, recording: Recording, sheet: Sheet, row: SheetRow, over
         )
 
 
-def _draw_header(ax: Axes, recording: Recording, sheet: Sheet, doubts: tuple[str, ...], overlay: MapOverlay | None) -> None:
+def _draw_header(
+    ax: Axes, recording: Recording, sheet: Sheet, doubts: tuple[str, ...], overlay: MapOverlay | None
+) -> None:
     top, high = sheet.grid_height_mm, sheet.grid_height_mm + sheet.header_mm
     _write(ax, 0, high - 7, textwrap.shorten(_printable(recording.id), 80, placeholder=" ..."), size=13, weight="bold")
     _write(ax, GRID_MM, high - 7, str(sheet.scale), size=11, weight="bold", ha="right")

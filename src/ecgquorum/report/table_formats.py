@@ -28,7 +28,9 @@ def to_markdown(table: ReportTable) -> str:
     """Format as a Markdown section."""
     titles = [f"{heading}: {label}" if heading else label for heading, label in table.columns]
     lines = [f"### {table.title}", "", _markdown_line(["", *titles]), _markdown_line(["---"] * (len(titles) + 1))]
-    lines += [_markdown_line([name, *(_format_cell(cell, table.digits) for cell in cells)]) for name, cells in table.rows]
+    lines += [
+        _markdown_line([name, *(_format_cell(cell, table.digits) for cell in cells)]) for name, cells in table.rows
+    ]
     if table.note:
         lines += ["", table.note]
     return "\n".join(lines) + "\n"

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ecgquorum.evaluation.conditions import ENSEMBLE, MASKING, MEMBERS, MIXED, NATURAL, WORST, Condition
-from ecgquorum.evaluation.mixed_conditions import DRAWS
 from ecgquorum.evaluation.metric_rows import MetricRow
+from ecgquorum.evaluation.mixed_conditions import DRAWS
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.metrics import Estimate
 from ecgquorum.report.published_results import paper_value
@@ -53,6 +53,10 @@ class TableCell:
         return self.estimate.value - self.paper if self.estimate and self.paper is not None else None
 
 
+TableRow = tuple[str, tuple[TableCell, ...]]
+"""An ensemble and its cells."""
+
+
 @dataclass(frozen=True)
 class ReportTable:
     """Named cells in rows and columns.
@@ -64,7 +68,7 @@ class ReportTable:
     title: str
     note: str
     columns: tuple[tuple[str, str], ...]
-    rows: tuple[tuple[str, tuple[TableCell, ...]], ...]
+    rows: tuple[TableRow, ...]
     digits: int = 1
 
     @property
@@ -146,8 +150,8 @@ def _stronger_attacks_table(card: Scorecard, metric: str, title: str) -> ReportT
     conditions += [Condition(WORST, ENSEMBLE, epsilon) for epsilon in strengths]
     sizes = sorted({row.n_records for c in conditions for row in card.find(**_under(c, metric))})
     note = (
-        f"On {' or '.join(map(str, sizes))} recordings, drawn at random where these are not all. Worst of all: for each "
-        "recording the attack up to this strength with the smallest margin, among the attacks on all ensembles."
+        f"On {' or '.join(map(str, sizes))} recordings, drawn at random where these are not all. Worst of all: for "
+        "each recording the attack up to this strength with the smallest margin, among the attacks on all ensembles."
     )
     columns = (_Column(_heading(c), f"{c.epsilon:g}", _under(c, metric)) for c in conditions)
     title = f"{title}, stronger attacks, ε in {card.data.unit}"
@@ -162,9 +166,9 @@ def _deferral_table(card: Scorecard) -> ReportTable:
         for attack, target in ((NATURAL, ""), *mixed)
     )
     note = (
-        "AUGRC: errors among the recordings that are not deferred, as a share of all, averaged over the coverage; lower "
-        "is better. Mixed: half of the recordings natural, 25, 15 and 10 % at the three weakest strengths, the same ones for "
-        f"every ensemble, the mean of {DRAWS} draws."
+        "AUGRC: errors among the recordings that are not deferred, as a share of all, averaged over the coverage; "
+        "lower is better. Mixed: half of the recordings natural, 25, 15 and 10 % at the three weakest strengths, the "
+        f"same ones for every ensemble, the mean of {DRAWS} draws."
     )
     title = "Area under the deferral curve, AUGRC (% of recordings)"
     return _build_table(card, "deferral", title, columns, note=note, best=min)
@@ -172,8 +176,7 @@ def _deferral_table(card: Scorecard) -> ReportTable:
 
 def _further_table(card: Scorecard) -> ReportTable:
     columns = (
-        _Column("natural recordings", title, _under(Condition(), metric))
-        for metric, title in FURTHER_METRICS.items()
+        _Column("natural recordings", title, _under(Condition(), metric)) for metric, title in FURTHER_METRICS.items()
     )
     return _build_table(card, "further_metrics", "Further metrics", columns)
 
@@ -203,14 +206,17 @@ def _pair_table(card: Scorecard, metric: str, title: str) -> ReportTable:
 def _masking_table(card: Scorecard) -> ReportTable:
     checked = {"attack": MASKING, "metric": "error_rate"}
     columns = [
-        *(_Column("classified wrongly", kind, checked | {"detail": kind}) for kind in ("white box", "transfer", "black box")),
+        *(
+            _Column("classified wrongly", kind, checked | {"detail": kind})
+            for kind in ("white box", "transfer", "black box")
+        ),
         _Column("", "no gradient", {"attack": MASKING, "metric": "zero_gradients"}),
     ]
     some = next(card.find(attack=MASKING), None)
     note = f"{some.n_records} recordings at {some.epsilon:g} {card.data.unit}. " if some else ""
     note += (
-        "White box: 100 steps of PGD on the ensemble. Transfer: 100 steps on member 0. Black box: 200 queries of Square. "
-        "Without masking, white box ≥ transfer ≥ black box, and every recording has a gradient."
+        "White box: 100 steps of PGD on the ensemble. Transfer: 100 steps on member 0. Black box: 200 queries of "
+        "Square. Without masking, white box ≥ transfer ≥ black box, and every recording has a gradient."
     )
     return _build_table(card, "masking", "Checks for gradient masking (% of recordings)", columns, note=note)
 
@@ -256,7 +262,7 @@ def find_paper_value(row: MetricRow, card: Scorecard) -> float | None:
     return paper_value(card.data.classes, row.strategy, row.metric, kind, row.target, row.epsilon)
 
 
-def _mark_best(rows: list[tuple[str, tuple[TableCell, ...]]], best: Best | None) -> tuple[tuple[str, tuple[TableCell, ...]], ...]:
+def _mark_best(rows: list[TableRow], best: Best | None) -> tuple[TableRow, ...]:
     """Mark the best value of each column where there are several."""
     if best is None or len(rows) < 2:
         return tuple(rows)

@@ -6,9 +6,24 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from ecgquorum.evaluation import Told
 from ecgquorum.recipes import Recipe
 from ecgquorum.training.progress import ProgressBar, training_columns
+
+Told = Callable[[str, float, float], None]
+
+
+class CallProgress:
+    """A `Progress` that passes positions on to a function."""
+
+    def __init__(self, told: Told) -> None:
+        self._told = told
+
+    def update(self, text: str, done: float, total: float) -> None:
+        """Pass the position on."""
+        self._told(text, done, total)
+
+    def log(self, line: str) -> None:
+        """Ignore the line."""
 
 
 class StudyProgress:
@@ -35,7 +50,7 @@ class StudyProgress:
         """For the test."""
         self._progress.reset(self._task, total=None, description=stage)
 
-        def told(what: str, done: int, total: int) -> None:
+        def told(what: str, done: float, total: float) -> None:
             self._progress.update(self._task, completed=done, total=total, description=f"{stage}  {what}")
 
         return told

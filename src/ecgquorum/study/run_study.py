@@ -12,17 +12,16 @@ STUDY/report/         the page, figures and tables
 from pathlib import Path
 
 from ecgquorum._internal.atomic import write_atomic
-from ecgquorum.attacks import build_attack
 from ecgquorum.cohorts import Cohort, build_cohort, open_source
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import RecipeError, ScorecardError
-from ecgquorum.evaluation import Scorecard, evaluate, name_ensembles
-from ecgquorum.evaluation.conditions import plan_conditions
+from ecgquorum.evaluation import Scorecard, conditions_from_recipe, evaluate_recipe, name_ensembles
 from ecgquorum.parallel import Executor
 from ecgquorum.preprocessing import InputSpec
+from ecgquorum.progress import NO_PROGRESS
 from ecgquorum.recipes import Study, load_study
 from ecgquorum.report import write_report
-from ecgquorum.study.progress import StudyProgress
+from ecgquorum.study.progress import CallProgress, StudyProgress
 from ecgquorum.study.training_tasks import train_distributed, train_strategy
 from ecgquorum.training import check_trainable
 
@@ -89,8 +88,14 @@ def _scored(
         ):
             return found
     told = progress.told(f"{len(study.strategies) + 1}/{len(study.strategies) + 1} test") if progress else None
-    card = evaluate(
-        ensembles, cohort, study.evaluation, store=out / "attacks", told=told, executor=executor, device=device
+    card = evaluate_recipe(
+        ensembles,
+        cohort,
+        study.evaluation,
+        cache=out / "attacks",
+        progress=CallProgress(told) if told else NO_PROGRESS,
+        executor=executor,
+        device=device,
     )
     card.save(path)
     return card
@@ -112,9 +117,7 @@ def _check_plans(study: Study, cohort: Cohort) -> None:
     for strategy in study.strategies:
         check_trainable(study.recipe.with_strategy(strategy), cohort)
     spec = InputSpec(cohort.leads, cohort.rate_hz, study.input.scaling, study.input.window_s)
-    for condition, recipe in plan_conditions(study.evaluation):
-        if recipe:
-            build_attack(recipe.kind, condition.epsilon, recipe.options, spec)
+    conditions_from_recipe(study.evaluation, spec)
 
 
 def _check_out(out: Path, study: Study, cohort: Cohort | None) -> None:

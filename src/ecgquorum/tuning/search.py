@@ -23,9 +23,9 @@ import tomli_w
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.cohorts import Cohort
 from ecgquorum.errors import TuningError
-from ecgquorum.evaluation import Told
 from ecgquorum.parallel import Executor, Task
 from ecgquorum.recipes import Recipe, Study
+from ecgquorum.study.progress import CallProgress, Told
 from ecgquorum.training import check_trainable
 from ecgquorum.training.jobs import choose_device
 from ecgquorum.training.loop import Observer
@@ -144,7 +144,7 @@ def _made_here(
             yield one.number, run_trial(bench, one)
         else:
             observer = progress.observer(one.recipe, stage)
-            yield one.number, run_trial(bench, one, observer=observer, told=_lazily(progress, stage))
+            yield one.number, run_trial(bench, one, observer=observer, progress=CallProgress(_lazily(progress, stage)))
 
 
 def _made_elsewhere(
@@ -159,7 +159,7 @@ def _lazily(progress: Progress, stage: str) -> Told:
     """The bar is about training until the test first tells something."""
     tells: list[Told] = []
 
-    def told(what: str, done: int, total: int) -> None:
+    def told(what: str, done: float, total: float) -> None:
         if not tells:
             tells.append(progress.told(stage))
         tells[0](what, done, total)

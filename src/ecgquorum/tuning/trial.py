@@ -7,8 +7,9 @@ import torch
 
 from ecgquorum.cohorts import Cohort
 from ecgquorum.errors import AttackError, DivergedError, FittingError, RecipeError, ScorecardError, TrainingError
-from ecgquorum.evaluation import Scorecard, Told, evaluate
+from ecgquorum.evaluation import Scorecard, evaluate_recipe
 from ecgquorum.metrics import Estimate
+from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recipes import AttackRecipe, EvaluationRecipe, Recipe, Study
 from ecgquorum.recipes.study import EPSILONS
 from ecgquorum.training import check_trainable, train_ensemble
@@ -84,7 +85,7 @@ def protocol(study: Study, records: int) -> EvaluationRecipe:
 
 
 def run_trial(
-    bench: TrialBench, planned: Planned, *, observer: Observer | None = None, told: Told | None = None
+    bench: TrialBench, planned: Planned, *, observer: Observer | None = None, progress: Progress = NO_PROGRESS
 ) -> Scores | Failure:
     """Train what is missing and measure it; a recipe that cannot be trained is an outcome, not an error."""
     cohort, run = bench.cohort, bench.trials / f"{planned.number:03d}"
@@ -102,7 +103,7 @@ def run_trial(
             observer=observer,
             store=bench.members,
         )
-        card = evaluate({"trial": ensemble}, cohort, bench.evaluation, store=bench.attacks, told=told)
+        card = evaluate_recipe({"trial": ensemble}, cohort, bench.evaluation, cache=bench.attacks, progress=progress)
     except (AttackError, DivergedError, FittingError, RecipeError, ScorecardError) as error:
         return Failure(str(error))
     except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # left out of its list of names
@@ -121,7 +122,7 @@ def _measures(card: Scorecard) -> dict[str, Estimate]:
         measure = name.partition("_under_attack")[0]
         condition = card.conditions[_CONDITIONS.index(name.removeprefix(measure))]
         estimate = card.estimate(
-            attack=condition.attack, target=condition.target, epsilon=condition.epsilon, measure=measure
+            attack=condition.attack, target=condition.target, epsilon=condition.epsilon, metric=measure
         )
         if estimate is not None:
             found[name] = estimate

@@ -104,7 +104,12 @@ def _attack_rows(rows: list[CardRow]) -> Iterator[tuple[str, int, str, str]]:
         accuracy, r_iu = by_key.get((*key, "accuracy")), by_key.get((*key, "r_iu_auc"))
         if accuracy:
             what = attack if attack == WORST else f"{attack} on {target}"
-            yield f"{what}, {epsilon:g}", accuracy["n_records"], _format_row(accuracy), _format_row(r_iu) if r_iu else "–"
+            yield (
+                f"{what}, {epsilon:g}",
+                accuracy["n_records"],
+                _format_row(accuracy),
+                _format_row(r_iu) if r_iu else "–",
+            )
 
 
 def _describe_worst(rows: list[CardRow], unit: str) -> str:
@@ -130,7 +135,9 @@ def _describe_bands(card: Mapping[str, Any]) -> str:
     if not any("bands" in member for member in card["members"]):
         return ""
     described = [
-        " and ".join(f"{low:g}–{high:g} Hz" for low, high in member["bands"]) if "bands" in member else "all frequencies"
+        " and ".join(f"{low:g}–{high:g} Hz" for low, high in member["bands"])
+        if "bands" in member
+        else "all frequencies"
         for member in card["members"]
     ]
     return "; ".join(f"member {number}: {bands}" for number, bands in enumerate(described))
