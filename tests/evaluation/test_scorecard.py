@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from ecgquorum.report.signs import masking_findings
 
 from ecgquorum import Cohort, Scorecard, build_cohort, evaluate, load_ensemble, name_ensembles, open_source
 from ecgquorum.attacks import PGD
@@ -15,7 +16,6 @@ from ecgquorum.evaluation.conditions import Condition, choose_records
 from ecgquorum.evaluation.merge import merged
 from ecgquorum.recipes import AttackRecipe, EvaluationRecipe
 from ecgquorum.recordings import Recording
-from ecgquorum.report.signs import masking_findings
 
 QUICK = EvaluationRecipe(
     epsilons=(20.0, 200.0), attacks=(AttackRecipe(kind="pgd", options={"n_steps": 3}),), masking_records=4
