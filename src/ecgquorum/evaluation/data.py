@@ -2,6 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -48,8 +49,8 @@ class EvaluationData(ABC):
         """Return these recordings in the units of the model's input."""
 
     @abstractmethod
-    def unseen_batches(self, spec: InputSpec, size: int) -> list[Batch]:
-        """Return all recordings that the members were not trained on, in batches of at most `size`."""
+    def unseen_batches(self, spec: InputSpec, size: int) -> Iterator[Batch]:
+        """Yield all recordings that the members were not trained on, in batches of at most `size`."""
 
     @abstractmethod
     def by_length(self, positions: Labels) -> Labels:
@@ -84,12 +85,12 @@ class CohortData(EvaluationData):
         """Return these recordings scaled and brought to the window that `spec` asks for."""
         return self.cohort.batch(self._indices[positions], spec)
 
-    def unseen_batches(self, spec: InputSpec, size: int) -> list[Batch]:
-        """Return the part, and the tune part too where the test part is evaluated."""
+    def unseen_batches(self, spec: InputSpec, size: int) -> Iterator[Batch]:
+        """Yield the part, and the tune part too where the test part is evaluated."""
         indices = self._indices
         if self.part == "test":
             indices = np.concatenate([self.cohort.part("tune"), indices])
-        return [self.cohort.batch(indices[start : start + size], spec) for start in range(0, len(indices), size)]
+        return (self.cohort.batch(indices[start : start + size], spec) for start in range(0, len(indices), size))
 
     def by_length(self, positions: Labels) -> Labels:
         """Return the order of `positions` that puts the shortest recordings first."""
@@ -133,9 +134,9 @@ class ArrayData(EvaluationData):
         valid = valid_span(signal) > 0 if self.has_traces else torch.ones_like(signal, dtype=torch.bool)
         return Batch(signal, valid, torch.from_numpy(self.labels[positions]))
 
-    def unseen_batches(self, spec: InputSpec, size: int) -> list[Batch]:
-        """Return all recordings."""
-        return [self.batch(some, spec) for some in np.split(np.arange(len(self)), range(size, len(self), size))]
+    def unseen_batches(self, spec: InputSpec, size: int) -> Iterator[Batch]:
+        """Yield all recordings."""
+        return (self.batch(some, spec) for some in np.split(np.arange(len(self)), range(size, len(self), size)))
 
     def by_length(self, positions: Labels) -> Labels:
         """Return the order of `positions` that puts the shortest recordings first."""

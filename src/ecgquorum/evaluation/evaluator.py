@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from ecgquorum.attacks import Attack
 from ecgquorum.ensemble import Ensemble
@@ -177,13 +178,14 @@ def _member_values(run: EvaluationRun, e: int) -> Iterator[MetricValue]:
 def _extract_features(run: EvaluationRun, e: int) -> list[Array | None]:
     """(record, feature) of each member; None for a member without features."""
     ensemble = run.ensembles[e]
-    batches = run.data.unseen_batches(ensemble.input, _FEATURE_BATCH)
-    features: list[Array | None] = []
-    for member in ensemble.members:
-        try:
-            with freeze(member), torch.no_grad():
-                found = [embed(member, batch.signal.to(ensemble.device)).flatten(1).cpu() for batch in batches]
-            features.append(torch.cat(found).double().numpy())
-        except MemberError:
-            features.append(None)
-    return features
+    found: list[list[Tensor] | None] = [[] for _ in ensemble.members]
+    for batch in run.data.unseen_batches(ensemble.input, _FEATURE_BATCH):
+        for k, member in enumerate(ensemble.members):
+            features = found[k]
+            if features is not None:
+                try:
+                    with freeze(member), torch.no_grad():
+                        features.append(embed(member, batch.signal.to(ensemble.device)).flatten(1).cpu())
+                except MemberError:
+                    found[k] = None
+    return [None if features is None else torch.cat(features).double().numpy() for features in found]
