@@ -123,7 +123,7 @@ def test_what_is_no_bundle_is_refused_with_a_reason(bundle, tmp_path):
 def test_a_bundle_that_ships_is_found_by_its_name(bundle, tmp_path, monkeypatch):
     package = tmp_path / "package"
     shutil.copytree(bundle, package / "bundles" / "some-model")
-    monkeypatch.setattr("ecgquorum.ensemble.bundle.files", lambda name: package)
+    monkeypatch.setattr("ecgquorum.ensemble.card.files", lambda name: package)
     assert load_ensemble("some-model").classes == ("N", "A", "O", "~")
     with pytest.raises(BundleError, match="some-model"):
         load_ensemble("other-model")

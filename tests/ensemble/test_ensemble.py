@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from ecgquorum import Recording, load_ensemble, predict_files, simulate
+from ecgquorum.ensemble.prediction import TOLERANCE
 from ecgquorum.errors import FittingError
 from ecgquorum.recordings import STANDARD_LEADS, Unreadable, write
 
@@ -21,7 +22,7 @@ def test_forward_is_the_log_of_the_mean_probability(tiny_ensemble):
 def test_predictions_do_not_depend_on_company_or_mode(tiny_ensemble, recordings):
     together = tiny_ensemble.predict(recordings)
     alone = [tiny_ensemble.predict(recording).member_probs[0] for recording in recordings]
-    np.testing.assert_allclose(together.member_probs, alone, atol=1e-6)
+    np.testing.assert_allclose(together.member_probs, alone, atol=TOLERANCE)
     assert together.ids == tuple(r.id for r in recordings)
     tiny_ensemble.train()
     np.testing.assert_array_equal(tiny_ensemble.predict(recordings).member_probs, together.member_probs)
@@ -34,7 +35,7 @@ def test_any_rate_unit_or_lead_order_will_do(tiny_ensemble):
     first, second = tiny_ensemble.predict(fast.recording, lead="II"), tiny_ensemble.predict(slow.recording, lead="ii")
     np.testing.assert_allclose(first.probs, second.probs, atol=0.02)
     turned = Recording("t", slow.recording.signal[::-1], 300.0, slow.recording.leads[::-1])
-    np.testing.assert_allclose(tiny_ensemble.predict(turned, lead="II").probs, second.probs, atol=1e-6)
+    np.testing.assert_allclose(tiny_ensemble.predict(turned, lead="II").probs, second.probs, atol=TOLERANCE)
 
 
 def test_what_does_not_fit_is_refused(tiny_ensemble):
@@ -89,9 +90,9 @@ def test_a_long_recording_gets_the_mean_of_its_windows(tiny_ensemble):
     def probs(signal):
         return tiny_ensemble.predict(Recording("r", signal, 300.0, ("ECG",))).member_probs
 
-    np.testing.assert_allclose(probs(signal), np.mean([probs(part) for part in parts], axis=0), atol=1e-6)
+    np.testing.assert_allclose(probs(signal), np.mean([probs(part) for part in parts], axis=0), atol=TOLERANCE)
     many = [Recording(f"r{i}", signal[:, : 400 * (i + 1)], 300.0, ("ECG",)) for i in range(13)]
     together = tiny_ensemble.predict(many)
     for row, one in zip(together.member_probs, many, strict=True):
-        np.testing.assert_allclose(row, tiny_ensemble.predict(one).member_probs[0], atol=1e-6)
+        np.testing.assert_allclose(row, tiny_ensemble.predict(one).member_probs[0], atol=TOLERANCE)
     assert together.ids == tuple(f"r{i}" for i in range(13))

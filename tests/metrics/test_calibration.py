@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import brier_score_loss
 
 from ecgquorum import metrics
-from ecgquorum.metrics.calibration import MIN_TEMPERATURE, MAX_TEMPERATURE, apply_temperature, fit_temperature
+from ecgquorum.metrics.calibration import MAX_TEMPERATURE, MIN_TEMPERATURE, apply_temperature, fit_temperature
 
 SOME_PROBS = arrays(np.float64, (5, 4), elements=st.floats(1e-6, 1.0)).map(lambda p: p / p.sum(axis=1, keepdims=True))
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
+from ecgquorum.training.decorrelation import Decorrelation
+from ecgquorum.training.phases import AdversarialPhase, BasePhase, DvergePhase, PhaseContext
+from ecgquorum.training.strategy import plan_phase
 from torch import nn
 
 from ecgquorum import Cohort
@@ -17,11 +20,8 @@ from ecgquorum.parallel.batch_layers import shard_network
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import parse_recipe
 from ecgquorum.training import plan_jobs
-from ecgquorum.training.decorrelation import Decorrelation
 from ecgquorum.training.jobs import build_recipe_member
 from ecgquorum.training.loop import SilentObserver, train_unit
-from ecgquorum.training.phases import AdversarialPhase, BasePhase, DvergePhase, PhaseContext
-from ecgquorum.training.strategy import plan_phase
 
 RECIPE = """
 name = "dealt"

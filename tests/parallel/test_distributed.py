@@ -20,7 +20,7 @@ from ecgquorum.cli import app
 from ecgquorum.errors import ClusterError, TrainingError
 from ecgquorum.parallel import distributed
 from ecgquorum.parallel.batch_layers import shard_network
-from ecgquorum.parallel.ray_train import on_ranks
+from ecgquorum.parallel.ray_train import run_on_ranks
 from tests.training.test_run_training import untimed, wait_for_epoch, weights
 
 from ..conftest import REPOSITORY
@@ -207,7 +207,7 @@ def assert_same_run(found, expected, cohort):
 @pytest.fixture(scope="module")
 def two(alone, cohort):
     """The folder of the same run by two distributed."""
-    out, _ = finished(started(2, "ecgquorum.cli", *arguments(alone.parent, cohort, "two")))
+    out, _ = finished(started(2, "ecgquorum", *arguments(alone.parent, cohort, "two")))
     assert out.count("accuracy on the tune part") == 1
     return alone.parent / "two"
 
@@ -221,19 +221,19 @@ def test_the_command_line_under_torchrun_trains_as_alone(two, alone, cohort):
 def test_ranks_that_were_stopped_go_on_to_the_same_bits(two, cohort):
     folder = two.parent
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    running = started(2, "ecgquorum.cli", *arguments(folder, cohort, "stopped"), **quiet)
+    running = started(2, "ecgquorum", *arguments(folder, cohort, "stopped"), **quiet)
     wait_for_epoch(folder / "stopped", 1, 1, running)
     running.send_signal(signal.SIGINT)
     running.wait(timeout=60)
     assert not (folder / "stopped" / "card.json").exists()
-    _, err = finished(started(2, "ecgquorum.cli", *arguments(folder, cohort, "stopped", "--resume")))
+    _, err = finished(started(2, "ecgquorum", *arguments(folder, cohort, "stopped", "--resume")))
     assert err.count("member 0: found in the store") == 1
     assert weights(folder / "stopped") == weights(two)
 
 
 @pytest.mark.slow
 def test_an_error_of_all_ranks_is_told_once(alone, cohort):
-    _, err = finished(started(2, "ecgquorum.cli", *arguments(alone.parent, cohort, "alone")), expected=1)
+    _, err = finished(started(2, "ecgquorum", *arguments(alone.parent, cohort, "alone")), expected=1)
     assert err.count("a run is already there") == 1
     assert "ecgquorum/" not in err, "no traceback of ours"
 
@@ -244,7 +244,7 @@ def test_a_rank_that_is_killed_ends_the_others(alone, cohort):
     (folder / "long.toml").write_text(RUN_RECIPE.replace("epochs = 3", "epochs = 500"))
     command = arguments(folder, cohort, "killed")
     command[1] = str(folder / "long.toml")
-    running = started(2, "ecgquorum.cli", *command)
+    running = started(2, "ecgquorum", *command)
     wait_for_epoch(folder / "killed", 0, 2, running)
     children = subprocess.run(["pgrep", "-P", str(running.pid)], capture_output=True, text=True, check=True)
     os.kill(int(children.stdout.split()[-1]), signal.SIGKILL)
@@ -256,8 +256,8 @@ def test_a_rank_that_is_killed_ends_the_others(alone, cohort):
 @pytest.mark.parametrize("missing", ["ray", "pyarrow"])
 def test_without_ray_train_one_line_says_what_to_install(tmp_path, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ClusterError, match=rf'expected Ray Train, found no .*{missing}.*"ecgquorum\[cluster\]"'):
-        on_ranks(print, (), 2, scratch=tmp_path / "ray.partial")
+    with pytest.raises(ClusterError, match=rf'Ray Train needs .*{missing}.*"ecgquorum\[cluster\]"'):
+        run_on_ranks(print, (), 2, scratch=tmp_path / "ray.partial")
 
 
 @pytest.mark.skipif(
@@ -266,7 +266,7 @@ def test_without_ray_train_one_line_says_what_to_install(tmp_path, monkeypatch, 
 )
 def test_ray_train_trains_as_alone(alone, cohort):
     folder = alone.parent
-    command = [sys.executable, "-m", "ecgquorum.cli", *arguments(folder, cohort, "ray", "--ranks", "2")]
+    command = [sys.executable, "-m", "ecgquorum", *arguments(folder, cohort, "ray", "--ranks", "2")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=REPOSITORY, timeout=280)
     assert done.returncode == 0, done.stderr
     assert [line[:19] for line in done.stderr.splitlines() if line.startswith("member ")] == [

@@ -86,7 +86,7 @@ def test_killed_at_any_point_it_ends_with_the_same_numbers(tiny_study, tmp_path)
     toml = tmp_path / "study.toml"
     toml.write_text(TINY_STUDY)
     out = tmp_path / "s"
-    command = [sys.executable, "-m", "ecgquorum.cli", "study", str(toml), "--out", str(out), "--device", "cpu"]
+    command = [sys.executable, "-m", "ecgquorum", "study", str(toml), "--out", str(out), "--device", "cpu"]
 
     def killed_when(ready):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from ecgquorum.ensemble import Ensemble
-from ecgquorum.recipes import PartitionRecipe, Recipe, parse_recipe
+from ecgquorum.recipes import PAPER_BANDS, Recipe, parse_recipe
 from ecgquorum.recipes.training import Bands
 
 
@@ -35,15 +35,15 @@ def _make_name(ensemble: Ensemble, parts: tuple[str, ...]) -> str:
 
 def _describe_network(recipe: Recipe) -> str:
     """The network, and how its training differs from the paper's."""
-    text = f"{recipe.member.kind}, width {recipe.member.width:g}"
-    plan = recipe.training
-    if plan.attack_epsilon is not None:
-        text += f", hardened ({plan.attacked:.0%} of each batch attacked by one step of up to {plan.attack_epsilon:g})"
-    if "part" in recipe.parts and recipe.partition != PartitionRecipe():
-        text += f", in other bands than the paper's ({', '.join(map(describe_bands, recipe.partition.bands))})"
+    text = ", ".join((recipe.member.kind, *(f"{name} {value}" for name, value in recipe.member.options.items())))
+    harden, bands = recipe.strategies.get("harden"), recipe.strategies.get("part", {}).get("bands", PAPER_BANDS)
+    if harden and "harden" in recipe.parts:
+        text += f", hardened ({harden['share']:.0%} of each batch attacked by one step of up to {harden['epsilon']:g})"
+    if "part" in recipe.parts and tuple(bands) != PAPER_BANDS:
+        text += f", in other bands than the paper's ({', '.join(map(_describe_bands, bands))})"
     return text
 
 
-def describe_bands(bands: Bands) -> str:
+def _describe_bands(bands: Bands) -> str:
     """The bands of one member, such as "0 to 15 Hz and 30 to 45 Hz"."""
     return bands if isinstance(bands, str) else " and ".join(f"{low:g} to {high:g} Hz" for low, high in bands)

@@ -16,7 +16,7 @@ from ecgquorum.evaluation.conditions import NATURAL
 from ecgquorum.evaluation.data import EvaluationData
 from ecgquorum.metrics import Array
 from ecgquorum.parallel import Executor, Task
-from ecgquorum.training.jobs import choose_device
+from ecgquorum.training import choose_device
 
 _SIZE = 32
 

@@ -1,93 +1,99 @@
-"""Tasks in processes of this machine.
+"""Run tasks in processes of this machine, by pebble's process pool.
 
-They go through a pipe of `multiprocessing` that only this process and the one that it has started can reach; what is
-common to many tasks is pickled once and sent to each process once.
+All workers of a pool share one pipe, and one that is killed while it writes to the pipe blocks the others. So tasks and
+results are files in a temporary folder of this user; the pipe carries only their names.
 """
 
 import copy
 import multiprocessing
 import pickle
 import signal
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
 from typing import Any
+
+from pebble import ProcessExpired, ProcessPool
 
 from ecgquorum.parallel.executor import Executor, Lost, Outcome, Raised
 from ecgquorum.parallel.process_guard import die_with_parent
 
 
-class _Ready:
-    """What a process says first: that it has begun, and listens."""
+class LocalExecutor(Executor):
+    """A number of processes of this machine, started with the first task and kept until the end."""
 
+    def __init__(self, workers: int, threads: int) -> None:
+        self._workers, self.threads = workers, threads
+        self._pool: ProcessPool | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="ecgquorum-", ignore_cleanup_errors=True)
+        self._numbers = count()
 
-@dataclass(frozen=True, eq=False)
-class _Prepared:
-    """A function and what all its tasks have in common, pickled once."""
+    @property
+    def capacity(self) -> int:
+        """One task a process."""
+        return self._workers
 
-    pickled: bytes
+    def close(self) -> None:
+        """End the processes and remove the folder."""
+        self._stop_pool()
+        self._folder.cleanup()
 
+    def _stop_pool(self) -> None:
+        if self._pool is not None:
+            self._pool.stop()  # type: ignore[no-untyped-call]
+            self._pool.join()
+            self._pool = None
 
-class _Worker:
-    """One process, which does one task after another."""
+    def _write(self, content: Any) -> Path:
+        pickled = pickle.dumps(content)
+        path = Path(self._folder.name) / str(next(self._numbers))
+        path.write_bytes(pickled)
+        return path
 
-    def __init__(self, threads: int) -> None:
+    def _prepare(self, function: Callable[..., Any], common: tuple[Any, ...]) -> Path:
+        return self._write((function, common))
+
+    def _submit(self, prepared: Path, item: Any) -> Hashable:
+        arguments = (prepared, self._write(item))
+        if self._pool is not None and self._pool.active:
+            return self._pool.schedule(_run_task, arguments)
+        self._stop_pool()
         context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, threads))
-        with _without_interrupts():
-            self._process.start()
-        theirs.close()
-        self._is_ready = False
-        self._knows: _Prepared | None = None
-        self._task: tuple[_Prepared, bytes] | None = None
+        self._pool = ProcessPool(self._workers, initializer=_initialise, initargs=(self.threads,), context=context)
+        with _ignore_interrupts():  # of which the first task starts the processes
+            return self._pool.schedule(_run_task, arguments)
 
-    def begin(self, prepared: _Prepared, pickled_item: bytes) -> bool:
-        """Have it do a task, as soon as it has begun to listen; False if it is dead."""
-        self._task = (prepared, pickled_item)
-        return not self._is_ready or self._given()
+    def _wait(self, handles: Iterable[Hashable]) -> list[tuple[Hashable, Outcome]]:
+        futures = [handle for handle in handles if isinstance(handle, Future)]
+        return [(future, _outcome(future)) for future in wait(futures, return_when=FIRST_COMPLETED).done]
 
-    def _given(self) -> bool:
-        if self._task is not None:
-            prepared, pickled_item = self._task
-            try:
-                self.connection.send(self._knows is not prepared)
-                if self._knows is not prepared:
-                    self.connection.send_bytes(prepared.pickled)
-                    self._knows = prepared
-                self.connection.send_bytes(pickled_item)
-            except OSError:
-                return False
-        return True
+    def _cancel(self, handles: Iterable[Hashable]) -> None:
+        for handle in handles:
+            if isinstance(handle, Future):
+                handle.cancel()
 
-    def outcomes(self) -> list[Outcome]:
-        """What became of its task; nothing if it has only begun."""
-        try:
-            said = self.connection.recv()
-            if not isinstance(said, _Ready):
-                return [said]
-            self._is_ready = True
-            if self._given():
-                return []
-        except (EOFError, OSError):
-            pass
-        self._process.join()
-        return [Lost(f"the process ended with exit code {self._process.exitcode}")]
 
-    def stop(self) -> None:
-        """End the process, whatever it is doing."""
-        self._process.kill()
-        self._process.join()
-        self._process.close()
-        self.connection.close()
+def _outcome(future: Future[Path]) -> Outcome:
+    try:
+        path = future.result()
+    except ProcessExpired as error:
+        return Lost(f"the process ended with exit code {error.exitcode}")
+    except BrokenProcessPool as error:  # processes died before they took a task
+        return Lost(str(error) or "the processes did not start")
+    outcome = pickle.loads(path.read_bytes())  # noqa: S301 (written by our own process, in this user's folder)
+    path.unlink()
+    return outcome
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """A process that begins here ignores Ctrl-C from its first moment, which is for the one who gives the work."""
+def _ignore_interrupts() -> Iterator[None]:
+    """Processes that start here ignore Ctrl-C from their first moment; it is for the one that gives the work."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -98,102 +104,37 @@ def _without_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-class LocalExecutor(Executor):
-    """So many processes of this machine, started when they are needed and kept until the end."""
-
-    def __init__(self, workers: int, threads: int) -> None:
-        self._workers, self.threads = workers, threads
-        self._idle: list[_Worker] = []
-        self._busy: list[_Worker] = []
-
-    @property
-    def room(self) -> int:
-        """One task a process."""
-        return self._workers
-
-    def close(self) -> None:
-        """End the processes."""
-        for worker in [*self._idle, *self._busy]:
-            worker.stop()
-        self._idle, self._busy = [], []
-
-    def _prepared(self, function: Callable[..., Any], common: tuple[Any, ...]) -> _Prepared:
-        return _Prepared(pickle.dumps((function, common)))
-
-    def _begun(self, prepared: _Prepared, item: Any) -> _Worker:
-        pickled = pickle.dumps(item)
-        while self._idle:
-            worker = self._idle.pop()
-            if worker.begin(prepared, pickled):
-                self._busy.append(worker)
-                return worker
-            worker.stop()  # it died while it had nothing to do
-        worker = _Worker(self.threads)
-        worker.begin(prepared, pickled)  # one that dies at its start is found to be lost
-        self._busy.append(worker)
-        return worker
-
-    def _finished(self, handles: Iterable[Hashable]) -> list[tuple[Hashable, Outcome]]:
-        workers = {worker.connection: worker for worker in handles if isinstance(worker, _Worker)}
-        found: list[tuple[Hashable, Outcome]] = []
-        for connection in wait(list(workers)):
-            worker = workers[connection]  # type: ignore[index]
-            for outcome in worker.outcomes():
-                self._busy.remove(worker)
-                if isinstance(outcome, Lost):
-                    worker.stop()
-                else:
-                    self._idle.append(worker)
-                found.append((worker, outcome))
-        return found
-
-    def _given_up(self, handles: Iterable[Hashable]) -> None:
-        for worker in handles:
-            if worker in self._busy:
-                self._busy.remove(worker)
-                worker.stop()
-
-
-def _serve(connection: Connection, threads: int) -> None:
-    """Do what comes, until the other end is gone."""
+def _initialise(threads: int) -> None:
     die_with_parent()
     import torch
 
     torch.set_num_threads(threads)
-    with suppress(EOFError, OSError):
-        connection.send(_Ready())
-        work: Any = None
-        while True:
-            if connection.recv():
-                work = _received(connection)
-            item = _received(connection)
-            connection.send_bytes(_pickled(_outcome(work, item)))
 
 
-def _received(connection: Connection) -> Any:
-    """What was sent; `Raised` where it cannot be unpacked here, which is the task's error and not the pipe's."""
+_last_work: tuple[Path, Any] | None = None  # the function and the common arguments that this process has read last
+
+
+def _run_task(prepared: Path, item_path: Path) -> Path:
+    """Run one task in a worker; returns the file with its outcome."""
+    global _last_work
     try:
-        return connection.recv()
-    except Exception as error:
-        return Raised(error)
-
-
-def _outcome(work: Any, item: Any) -> Outcome:
-    for sent in (work, item):
-        if isinstance(sent, Raised):
-            return sent
-    function, common = work
-    try:
-        return function(*common, item)
+        if _last_work is None or _last_work[0] != prepared:
+            _last_work = (prepared, pickle.loads(prepared.read_bytes()))  # noqa: S301 (from the parent process)
+        function, common = _last_work[1]
+        outcome: Outcome = function(*common, pickle.loads(item_path.read_bytes()))  # noqa: S301
     except BaseException as error:
         error.add_note(traceback.format_exc())
-        return Raised(error)
+        outcome = Raised(error)
+    path = item_path.with_suffix(".result")
+    path.write_bytes(_dump(outcome))
+    item_path.unlink(missing_ok=True)
+    return path
 
 
-def _pickled(outcome: Outcome) -> bytes:
+def _dump(outcome: Outcome) -> bytes:
     try:
         if isinstance(outcome, Raised):
-            copy.copy(outcome.error)  # made anew from its arguments, as there: not every error can be
+            copy.copy(outcome.error)  # rebuilt from its arguments, as unpickling does: not every error can be
         return pickle.dumps(outcome)
     except Exception as error:
         what = outcome.error if isinstance(outcome, Raised) else type(outcome)

@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import resample_poly
 
 from ecgquorum.errors import FittingError
 from ecgquorum.preprocessing.lead_derivation import derived
@@ -149,6 +148,8 @@ def resample(signal: Signal, from_hz: float, to_hz: float) -> Signal:
     """(lead, time) at another rate, by polyphase filtering; unchanged when the rates agree."""
     if from_hz == to_hz:
         return signal
+    from scipy.signal import resample_poly  # half a second to import, and not always needed
+
     ratio = Fraction(to_hz / from_hz).limit_denominator(1000)
     up, down = max(1, ratio.numerator), ratio.denominator
     longer = resample_poly(signal.astype(np.float64), up, down, axis=1, padtype="line")

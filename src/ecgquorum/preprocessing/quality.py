@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import periodogram
 
 from ecgquorum.recordings.recording import Recording
 from ecgquorum.recordings.unit_correction import LARGEST_MV, SMALLEST_MV, explaining_unit, typical_size
@@ -149,12 +148,13 @@ def _amplitude(name: str, values: Samples, rate_hz: float) -> Iterator[Finding]:
 def _mains(name: str, values: Samples, rate_hz: float) -> Iterator[Finding]:
     total, at_mains = 0.0, dict.fromkeys(_MAINS_HZ, 0.0)
     for piece in _pieces(values):
-        hertz, power = periodogram(piece.astype(np.float64) - piece.mean(dtype=np.float64), rate_hz)
+        hertz = np.fft.rfftfreq(len(piece), 1 / rate_hz)
+        power = np.abs(np.fft.rfft(piece.astype(np.float64) - piece.mean(dtype=np.float64))) ** 2
         total += float(power[hertz >= 1].sum())
         for mains in _MAINS_HZ:
             at_mains[mains] += float(power[np.abs(hertz - mains) <= _MAINS_WIDTH_HZ].sum())
-    for mains, power in at_mains.items():
-        share = power / total if total > 0 else 0.0
+    for mains, found in at_mains.items():
+        share = found / total if total > 0 else 0.0
         if share > _MAINS_SHARE:
             yield Finding("mains", Severity.DOUBTFUL, f"{share:.0%} of its power at {mains:g} Hz", name)
 

@@ -4,6 +4,7 @@ from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD
 from ecgquorum.recordings.readers import Unreadable, read, read_all
 from ecgquorum.recordings.recording import Recording, recordings_from_array
+from ecgquorum.recordings.samples import resolve_sample, sample_names
 from ecgquorum.recordings.writers import write
 
 __all__ = [
@@ -15,5 +16,7 @@ __all__ = [
     "read",
     "read_all",
     "recordings_from_array",
+    "resolve_sample",
+    "sample_names",
     "write",
 ]

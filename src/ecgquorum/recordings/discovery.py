@@ -9,6 +9,7 @@ from pathlib import Path
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
 from ecgquorum.recordings.readers import enclosing_archive, files_of, find_in_archive, recording_names
+from ecgquorum.recordings.samples import resolve_sample
 
 _SETTLED_S, _GIVEN_UP_S = 2.0, 60.0
 
@@ -52,7 +53,7 @@ def discover_recordings(
     seen: set[tuple[str, str]] = set()
     for path in map(Path, paths):
         try:
-            found = list(_named_by(path.resolve()))
+            found = list(_named_by(resolve_sample(path).resolve()))
         except (RecordingError, OSError) as error:
             yield ReadFailure(RecordingPath(str(path.parent), path.name), str(error))
             continue

@@ -11,6 +11,7 @@ from ecgquorum.recordings.filetree import FileTree, Folder, ZipArchive, open_tre
 from ecgquorum.recordings.formats.matlab import read_mat
 from ecgquorum.recordings.formats.wfdb_record import read_wfdb
 from ecgquorum.recordings.recording import Recording
+from ecgquorum.recordings.samples import resolve_sample
 from ecgquorum.recordings.unit_correction import settled
 
 Reader = Callable[[FileTree, str, FileDefaults], Recording]
@@ -49,7 +50,7 @@ def read(path: str | Path, hints: FileDefaults = NO_DEFAULTS, *, as_stated: bool
     hints:     rate, leads and units of files that carry samples alone
     as_stated: believe the file's unit, even one that cannot be true; else `Recording.correction` says what was done
     """
-    path = Path(path)
+    path = resolve_sample(path)
     archive = enclosing_archive(path)
     if archive is not None:
         tree: FileTree = ZipArchive(archive)
@@ -68,8 +69,9 @@ def read_all(paths: Iterable[str | Path], hints: FileDefaults = NO_DEFAULTS) -> 
     A recording that cannot be read comes back as `Unreadable` in its place, and reading goes on.
     """
     for path in map(Path, paths):
-        archive = enclosing_archive(path)
         try:
+            path = resolve_sample(path)
+            archive = enclosing_archive(path)
             if path.is_dir() or archive == path:
                 tree = open_tree(path)
                 names = recording_names(tree)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import wfdb
 
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.errors import RecordingError
@@ -42,6 +41,8 @@ def write(recording: Recording, path: str | Path) -> Path:
 
 
 def _write_wfdb(recording: Recording, path: Path) -> None:
+    import wfdb  # imports pandas
+
     if not _RECORD_NAME.fullmatch(path.stem):
         raise RecordingError(
             f"{path}: expected a WFDB record's name of letters, digits, - and _, found {path.stem!r}; choose another"

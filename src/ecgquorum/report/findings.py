@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from ecgquorum.evaluation.conditions import ENSEMBLE, MASKING, NATURAL, WORST
 from ecgquorum.evaluation.metric_rows import MetricRow
 from ecgquorum.evaluation.scorecard import Scorecard
-from ecgquorum.report.published_results import PAPER_DATA, paper_data_set, paper_strategy
+from ecgquorum.recipes import without_hardening
+from ecgquorum.report.published_results import PAPER_DATA, paper_data_set
 from ecgquorum.report.tables import find_paper_value
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
@@ -101,18 +102,20 @@ class _Comparison:
 
 
 _COMPARISONS = (
-    _Comparison("`part` is more accurate than `baseline` on natural recordings", "accuracy", NATURAL, "part", ""),
-    _Comparison("`dec` is more accurate than `baseline` under PGD", "accuracy", "pgd", "dec", ""),
-    _Comparison("`part` is more accurate than `baseline` under PGD", "accuracy", "pgd", "part", ""),
+    _Comparison(
+        "`part` is more accurate than `baseline` on natural recordings", "accuracy", NATURAL, "part", "baseline"
+    ),
+    _Comparison("`dec` is more accurate than `baseline` under PGD", "accuracy", "pgd", "dec", "baseline"),
+    _Comparison("`part` is more accurate than `baseline` under PGD", "accuracy", "pgd", "part", "baseline"),
     _Comparison("`dec+part` is more accurate than `part` under PGD", "accuracy", "pgd", "dec+part", "part"),
     _Comparison("`dec+part` is more accurate than `dec` under PGD", "accuracy", "pgd", "dec+part", "dec"),
-    _Comparison("`dec+part` is more accurate than `baseline` under SAP", "accuracy", "sap", "dec+part", ""),
-    _Comparison("`adv` is more accurate than `baseline` under PGD", "accuracy", "pgd", "adv", ""),
+    _Comparison("`dec+part` is more accurate than `baseline` under SAP", "accuracy", "sap", "dec+part", "baseline"),
+    _Comparison("`adv` is more accurate than `baseline` under PGD", "accuracy", "pgd", "adv", "baseline"),
     _Comparison("`dec+part` is more accurate than `adv` under the strongest PGD", "accuracy", "pgd", "dec+part", "adv"),
     _Comparison("`dec+part` is more accurate than `dverge` under PGD", "accuracy", "pgd", "dec+part", "dverge"),
-    _Comparison("`adv` is less accurate than `baseline` on natural recordings", "accuracy", NATURAL, "", "adv"),
-    _Comparison("`dec+part` is more often uncertain when wrong", "r_iu_auc", NATURAL, "dec+part", ""),
-    _Comparison("`dec+part` is more often uncertain when wrong, under PGD", "r_iu_auc", "pgd", "dec+part", ""),
+    _Comparison("`adv` is less accurate than `baseline` on natural recordings", "accuracy", NATURAL, "baseline", "adv"),
+    _Comparison("`dec+part` is more often uncertain when wrong", "r_iu_auc", NATURAL, "dec+part", "baseline"),
+    _Comparison("`dec+part` is more often uncertain when wrong, under PGD", "r_iu_auc", "pgd", "dec+part", "baseline"),
 )
 
 
@@ -156,7 +159,7 @@ def _find_strongest(card: Scorecard, strategy: str, claim: _Comparison) -> Metri
         for row in card.find(metric=claim.metric, attack=claim.attack, target=target, detail="")
         if row.estimate
         and row.strategy
-        and paper_strategy(row.strategy) == paper_strategy(strategy)
+        and without_hardening(row.strategy) == strategy
         and find_paper_value(row, card) is not None
     ]
     return max(rows, key=lambda row: row.epsilon, default=None)

@@ -124,10 +124,10 @@ def _describe_worst(rows: list[CardRow], unit: str) -> str:
 
 
 def _describe_hardening(recipe: Recipe | None) -> str:
-    if recipe is None or recipe.training.attack_epsilon is None:
+    harden = recipe.strategies.get("harden") if recipe and "harden" in recipe.parts else None
+    if not harden:
         return ""
-    plan = recipe.training
-    return f"{100 * plan.attacked:g} % of every batch was attacked with one step of up to {plan.attack_epsilon:g}"
+    return f"{100 * harden['share']:g} % of every batch was attacked with one step of up to {harden['epsilon']:g}"
 
 
 def _describe_bands(card: Mapping[str, Any]) -> str:

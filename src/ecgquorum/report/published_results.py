@@ -8,6 +8,7 @@ from typing import Any
 
 from ecgquorum.cohorts.sources import cpsc2018, physionet2017
 from ecgquorum.evaluation.conditions import NATURAL
+from ecgquorum.recipes import without_hardening
 
 _DATA_OF_CLASSES = {
     tuple(physionet2017.CLASS_NAMES): "physionet2017",
@@ -39,11 +40,6 @@ def paper_data_set(classes: tuple[str, ...]) -> str | None:
     return _DATA_OF_CLASSES.get(classes)
 
 
-def paper_strategy(strategy: str) -> frozenset[str]:
-    """The parts of a strategy that the paper knows: without hardening, which it does not have, and `baseline`."""
-    return frozenset(strategy.split("+")) - {"baseline", "harden", ""}
-
-
 def paper_value(
     classes: tuple[str, ...], strategy: str, metric: str, attack: str, target: str, epsilon: float
 ) -> float | None:
@@ -51,9 +47,7 @@ def paper_value(
     data_set = paper_data_set(classes)
     if data_set is None or not strategy:
         return None
-    by_strategy = _tables()[data_set].get(metric, {})
-    wanted = paper_strategy(strategy)
-    row: dict[str, Any] = next((row for name, row in by_strategy.items() if paper_strategy(name) == wanted), {})
+    row = _tables()[data_set].get(metric, {}).get(without_hardening(strategy), {})
     if attack == NATURAL:
         found = row.get(NATURAL)
     else:

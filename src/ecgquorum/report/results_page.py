@@ -7,8 +7,8 @@ from pathlib import Path
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.errors import ScorecardError
 from ecgquorum.evaluation.scorecard import Scorecard
+from ecgquorum.recipes import without_hardening
 from ecgquorum.report.findings import check_claims, is_simulated, list_notes
-from ecgquorum.report.published_results import paper_strategy
 from ecgquorum.report.table_formats import to_markdown
 from ecgquorum.report.tables import PAPER_METRICS, ReportTable, TableCell, build_tables
 from ecgquorum.report.templates import load_template
@@ -40,7 +40,7 @@ def write_results(cards: Sequence[Scorecard], path: str | Path) -> Path:
 
 def _compare(card: Scorecard, tables: list[ReportTable]) -> Iterator[str]:
     """For each of the paper's metrics, compare our dec+part with the paper's."""
-    own = [one.name for one in card.ensembles if one.strategy and paper_strategy(one.strategy) == paper_strategy(_OURS)]
+    own = [one.name for one in card.ensembles if one.strategy and without_hardening(one.strategy) == _OURS]
     for table in tables:
         for name, cells in table.rows:
             pairs = [

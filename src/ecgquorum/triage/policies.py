@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.ensemble import Prediction
+from ecgquorum.ensemble.prediction import DECIMALS, TOLERANCE, round_printed
 from ecgquorum.errors import PolicyError
 
 Array = NDArray[np.float64]
@@ -33,7 +34,7 @@ class Policy(ABC):
 
     def reason(self, prediction: Prediction, place: int) -> str:
         """Why the recording at `place` is deferred."""
-        return f"uncertainty {prediction.uncertainty[place]:.3f}"
+        return f"uncertainty {prediction.uncertainty[place]:.{DECIMALS}f}"
 
     @final
     def card(self) -> dict[str, Any]:
@@ -54,12 +55,12 @@ class Threshold(Policy):
             raise PolicyError(f"threshold: expected a number, found {self.threshold}")
 
     def deferred(self, prediction: Prediction) -> Flags:
-        """Uncertainty above the threshold."""
-        return np.asarray(prediction.uncertainty > self.threshold)
+        """Printed uncertainty above the threshold."""
+        return _exceeds(prediction.uncertainty, self.threshold)
 
     def sentence(self) -> str:
         """What it does."""
-        return f"A recording goes to people when its normalised uncertainty is above {self.threshold:.3f}."
+        return f"A recording goes to people when its normalised uncertainty is above {self.threshold:.{DECIMALS}g}."
 
 
 @final
@@ -73,22 +74,21 @@ class Budget(Policy):
 
     @classmethod
     def fitted(cls, prediction: Prediction, share: float) -> Self:
-        """The threshold that at most `share` of these recordings exceed."""
+        """The threshold that at most `share` of these recordings exceed, midway between two of them."""
         if not 0 <= share <= 1:
             raise PolicyError(f"budget: expected a share from 0 to 1, or 0 % to 100 %, found {share:g}")
-        ordered = np.sort(prediction.uncertainty)
-        n_kept = int(np.ceil((1 - share) * len(ordered) - 1e-9))
-        return cls(share, float(ordered[n_kept - 1]) if n_kept else -1.0)
+        n_kept = int(np.ceil((1 - share) * len(prediction) - 1e-9))
+        return cls(share, _midpoint_above(prediction.uncertainty, n_kept) if n_kept else -1.0)
 
     def deferred(self, prediction: Prediction) -> Flags:
-        """Uncertainty above the threshold."""
-        return np.asarray(prediction.uncertainty > self.threshold)
+        """Printed uncertainty above the threshold."""
+        return _exceeds(prediction.uncertainty, self.threshold)
 
     def sentence(self) -> str:
         """What it does."""
         return (
             f"About {self.share:.0%} of the recordings go to people: those with a normalised uncertainty above "
-            f"{self.threshold:.3f}, which at most {self.share:.0%} of the tune part exceeded."
+            f"{self.threshold:.{DECIMALS}g}, which at most {self.share:.0%} of the tune part exceeded."
         )
 
 
@@ -126,12 +126,12 @@ class ExpectedCost(Policy):
         return np.array([[0.0 if t == a else self.costs.get(t, {}).get(a, 1.0) for a in classes] for t in classes])
 
     def deferred(self, prediction: Prediction) -> Flags:
-        """An expected cost above that of a review."""
-        return np.asarray(self.expected(prediction) > self.review)
+        """A printed expected cost above that of a review."""
+        return _exceeds(self.expected(prediction), self.review)
 
     def reason(self, prediction: Prediction, place: int) -> str:
         """The two costs."""
-        return f"expected cost {self.expected(prediction)[place]:.3f}, a review {self.review:g}"
+        return f"expected cost {self.expected(prediction)[place]:.{DECIMALS}f}, a review {self.review:g}"
 
     def sentence(self) -> str:
         """What it does."""
@@ -163,12 +163,12 @@ class Conformal(Policy):
             raise PolicyError(f"conformal: expected an error rate between 0 and 1, found {alpha:g}")
         n = len(truth)
         rank = int(np.ceil((n + 1) * (1 - alpha)))
-        scores = np.sort(_reached(prediction.probs)[np.arange(n), truth])
-        return cls(alpha, float(scores[rank - 1]) if rank <= n else 1.0)
+        scores = _reached(prediction.probs)[np.arange(n), truth]
+        return cls(alpha, _midpoint_above(scores, rank) if rank <= n else 1.0)
 
     def sets(self, prediction: Prediction) -> Flags:
         """(record, class): which classes are in each recording's set; the likeliest always is."""
-        inside = _reached(prediction.probs) <= self.quantile + 1e-12
+        inside = ~_exceeds(_reached(prediction.probs), self.quantile)
         inside[np.arange(len(prediction)), prediction.label_index] = True
         return np.asarray(inside)
 
@@ -187,6 +187,17 @@ class Conformal(Policy):
             "A recording goes to people unless one class alone is plausible; on recordings like those of the tune part "
             f"the truth is among the plausible classes in at least {1 - self.alpha:.0%} of cases."
         )
+
+
+def _exceeds(values: Array, limit: float) -> Flags:
+    """Which values are above the limit, both rounded to the printed decimals."""
+    return np.asarray(round_printed(values) > round_printed(limit))
+
+
+def _midpoint_above(values: Array, n_below: int) -> float:
+    """Halfway between the `n_below`-th smallest value and the next: no value lies on it for rounding to flip."""
+    ordered = np.sort(values)
+    return float(ordered[n_below - 1 : n_below + 1].mean() if n_below < len(ordered) else ordered[-1] + TOLERANCE)
 
 
 def _reached(probs: Array) -> Array:

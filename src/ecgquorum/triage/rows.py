@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ecgquorum.ensemble import Ensemble, Prediction
+from ecgquorum.ensemble.prediction import DECIMALS, round_printed
 from ecgquorum.preprocessing.quality import Severity
 from ecgquorum.recordings.discovery import ReadFailure, printable
 from ecgquorum.recordings.sandbox import Outcome, PreparedRecording
@@ -13,7 +14,6 @@ from ecgquorum.triage.policies import Policy
 
 CERTAIN, DEFERRED, UNREADABLE = "certain", "deferred", "unreadable"
 _GROUP, _GROUP_SAMPLES = 32, 20_000_000
-_DIGITS = 6
 
 
 def grouped(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:
@@ -52,7 +52,7 @@ def _row(one: PreparedRecording, prediction: Prediction, place: int, doubt: str,
         decision, reason = DEFERRED, one.quality.reasons[0]
     else:
         decision, reason = DEFERRED if doubt else CERTAIN, doubt
-    votes = prediction.member_probs[place].argmax(axis=1)
+    votes = round_printed(prediction.member_probs[place]).argmax(axis=1)
     return {
         "id": printable(one.id),
         "source": str(one.place),
@@ -60,9 +60,9 @@ def _row(one: PreparedRecording, prediction: Prediction, place: int, doubt: str,
         "class": prediction.classes[label],
         "decision": decision,
         "reason": reason,
-        "uncertainty": round(float(prediction.uncertainty[place]), _DIGITS),
-        "probability": round(float(prediction.raw_probs[place, label]), _DIGITS),
-        "calibrated_probability": round(float(prediction.probs[place, label]), _DIGITS),
+        "uncertainty": round(float(prediction.uncertainty[place]), DECIMALS),
+        "probability": round(float(prediction.raw_probs[place, label]), DECIMALS),
+        "calibrated_probability": round(float(prediction.probs[place, label]), DECIMALS),
         "probabilities": _by_class(prediction, prediction.raw_probs[place]),
         "member_probabilities": [_by_class(prediction, probs) for probs in prediction.member_probs[place]],
         "votes": [prediction.classes[vote] for vote in votes],
@@ -77,7 +77,7 @@ def _row(one: PreparedRecording, prediction: Prediction, place: int, doubt: str,
 
 
 def _by_class(prediction: Prediction, probs: Any) -> dict[str, float]:
-    return {name: round(float(p), _DIGITS) for name, p in zip(prediction.classes, probs, strict=True)}
+    return {name: round(float(p), DECIMALS) for name, p in zip(prediction.classes, probs, strict=True)}
 
 
 def _unread_row(one: ReadFailure, model: str) -> Row:

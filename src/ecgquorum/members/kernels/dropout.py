@@ -1,4 +1,4 @@
-"""Dropout whose random numbers do not cost more than the network."""
+"""Dropout with a fast random generator on CPUs."""
 
 import math
 
@@ -10,7 +10,7 @@ _LEVELS = 1 << 16
 
 
 class Dropout(nn.Dropout):
-    """Each value is zero with probability p, else larger by 1 / (1 - p), while training; p to a sixteen-bit precision.
+    """Set each value to zero with probability p, else scale it by 1 / (1 - p), while training; p has 16-bit precision.
 
     PyTorch draws one number at a time from a Mersenne twister. Here its generator only seeds a faster one for each
     call, so that seeding PyTorch still fixes everything.

@@ -10,7 +10,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-import wfdb
 from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
@@ -65,6 +64,8 @@ def read_wfdb(tree: FileTree, stem: str) -> Recording:
             raise RecordingError(f"{tree.where(inner)}: expected {limit - _MARGIN} bytes, found {len(content)}")
         signal = _decoded_16_bit(header, content)[voltages]
     else:
+        import wfdb
+
         with tree.on_disk({name: size, **limits}) as folder:
             path = str(folder / PurePosixPath(stem).name)
             signal = _parsed(where, lambda: wfdb.rdrecord(path, channels=voltages, return_res=32)).p_signal.T
@@ -106,6 +107,8 @@ def _decoded_16_bit(header: Any, content: bytes) -> NDArray[np.float32]:
 
 def _parsed_header(where: str, content: bytes) -> Any:
     """The header's fields; a micro sign, which the `wfdb` package would drop from its unit, becomes a u."""
+    import wfdb  # imports pandas: half a second that only WFDB files should cost
+
     try:
         text = content.decode()
     except UnicodeDecodeError:

@@ -1,0 +1,6 @@
+"""`python -m ecgquorum`: the command line."""
+
+from ecgquorum.cli import main
+
+if __name__ == "__main__":
+    main()
