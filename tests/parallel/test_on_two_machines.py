@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from ecgquorum import Scorecard, evaluate, load_ensemble, run_study
+from ecgquorum import Scorecard, load_ensemble, run_study
 from ecgquorum.ensemble.prediction import TOLERANCE
+from ecgquorum.evaluation import evaluate_recipe
 from ecgquorum.evaluation.conditions import NATURAL
 from ecgquorum.parallel import LocalExecutor
 from ecgquorum.parallel.executor import Lost
@@ -75,11 +76,11 @@ def assert_same_scorecard(found, expected):
         return [replace(row, value=None, low=None, high=None) for row in card.rows]
 
     assert asked(found) == asked(expected)
-    assert found.answers.keys() == expected.answers.keys()
-    for (ensemble, condition), said in expected.answers.items():
+    assert found.predictions.keys() == expected.predictions.keys()
+    for (ensemble, condition), one in expected.predictions.items():
         tolerance = TOLERANCE if expected.conditions[condition].attack == NATURAL else 1e-3
-        other = found.answers[ensemble, condition].member_probs
-        np.testing.assert_allclose(other, said.member_probs, rtol=0, atol=tolerance)
+        other = found.predictions[ensemble, condition].raw_member_probs
+        np.testing.assert_allclose(other, one.raw_member_probs, rtol=0, atol=tolerance)
 
 
 def test_a_study_is_the_same(two_machines, tmp_path, monkeypatch):
@@ -219,4 +220,4 @@ def test_evaluate_takes_a_cluster(two_machines, tiny_run, tiny_cohort, tmp_path)
     ran = command("evaluate", tiny_run, "--cohort", tiny_cohort.path, "--out", out, *options)
     assert ran.returncode == 0, ran.stderr
     protocol = EvaluationRecipe().changed(attacks=("pgd",), epsilons=(50.0,), part="tune")
-    assert_same_scorecard(Scorecard.load(out), evaluate(load_ensemble(tiny_run), tiny_cohort, protocol))
+    assert_same_scorecard(Scorecard.load(out), evaluate_recipe(load_ensemble(tiny_run), tiny_cohort, protocol))

@@ -10,7 +10,7 @@ import pytest
 
 from ecgquorum import Cohort, Scorecard, build_cohort, load_ensemble, open_source, run_study
 from ecgquorum.errors import AttackError, RecipeError, TrainingError
-from ecgquorum.evaluation.attack_cache import Crafting
+from ecgquorum.evaluation.attack_cache import AttackJob
 from ecgquorum.recipes import load_study, parse_study, recipe_names
 
 from ..conftest import TINY_STUDY
@@ -30,7 +30,7 @@ def test_a_study_leaves_everything_that_explains_it(tiny_study):
 
 def test_the_same_command_again_does_nothing_twice(tiny_study, monkeypatch):
     card = Scorecard.load(tiny_study / "scorecard.json")
-    monkeypatch.setattr("ecgquorum.study.runner.evaluate", lambda *a, **k: pytest.fail("tested again"))
+    monkeypatch.setattr("ecgquorum.study.runner.evaluate_recipe", lambda *a, **k: pytest.fail("tested again"))
     again, _ = run_study(parse_study(TINY_STUDY), tiny_study)
     assert again.rows == card.rows
 
@@ -39,8 +39,8 @@ def test_a_strategy_and_an_attack_can_be_added_later(tmp_path, monkeypatch):
     study = parse_study(TINY_STUDY.replace("epochs = 2", "epochs = 1"))
     run_study(study.with_strategies(("baseline",)), tmp_path / "s")
     crafted = []
-    craft = Crafting.crafted
-    monkeypatch.setattr(Crafting, "crafted", lambda self, *a: crafted.append(self.recipe.name) or craft(self, *a))
+    craft = AttackJob.craft
+    monkeypatch.setattr(AttackJob, "craft", lambda self, *a: crafted.append(self.condition.name) or craft(self, *a))
     card, _ = run_study(study, tmp_path / "s")
     assert [one.name for one in card.ensembles] == ["baseline", "dec+part"]
     assert set(crafted) == {"confident"}  # pgd and sap on the shared member were there
