@@ -96,7 +96,7 @@ class Cohort:
 
     def batch(self, indices: Sequence[int] | NDArray[np.int64], spec: InputSpec) -> Batch:
         """These recordings, scaled and brought to the window that `spec` asks for."""
-        signals = [spec.scaled(self.signal(int(index))) for index in indices]
+        signals = [spec.scale(self.signal(int(index))) for index in indices]
         return make_batch(signals, spec.n_window, self.labels[list(indices)].tolist())
 
     def by_length(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:

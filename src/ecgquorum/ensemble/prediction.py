@@ -1,14 +1,16 @@
 """What an ensemble says of recordings, and how sure it is."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.metrics.calibration import apply_temperature
+
+if TYPE_CHECKING:
+    from ecgquorum.ensemble.result import Result
 
 Array = NDArray[np.float64]
 
@@ -73,33 +75,11 @@ class Prediction:
         low, high = self.information_range
         return np.asarray((self.mutual_information - low) / (high - low))
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One plain dictionary a recording, ready for JSON."""
-        columns: Sequence[Any] = (
-            self.ids,
-            self.labels,
-            self.probs,
-            self.calibrated,
-            self.member_probs,
-            self.entropy,
-            self.mutual_information,
-            self.uncertainty,
-        )
-        return [
-            {
-                "id": record,
-                "label": label,
-                "probabilities": dict(zip(self.classes, probs.tolist(), strict=True)),
-                "calibrated_probabilities": dict(zip(self.classes, calibrated.tolist(), strict=True)),
-                "member_probabilities": [dict(zip(self.classes, p.tolist(), strict=True)) for p in members],
-                "entropy": float(spread),
-                "mutual_information": float(information),
-                "uncertainty": float(uncertainty),
-            }
-            for record, label, probs, calibrated, members, spread, information, uncertainty in zip(
-                *columns, strict=True
-            )
-        ]
+    def results(self) -> list["Result"]:
+        """One `Result` for each recording, with what is known from the probabilities alone."""
+        from ecgquorum.ensemble.result import results_from  # which needs this module
+
+        return results_from(self)
 
 
 def information_range(prediction: Prediction) -> tuple[float, float]:
