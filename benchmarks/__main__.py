@@ -20,7 +20,7 @@ from ecgquorum.attacks.attack import cross_entropy
 from ecgquorum.attacks.sap import PHYSIONET_KERNELS, smooth
 from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble import Ensemble, predict_files
-from ecgquorum.members import CompactMember, DilatedMember, frozen, rings
+from ecgquorum.members import CompactMember, DilatedMember, freeze, rings
 from ecgquorum.members.band_filter import BandFilter
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.simulation import simulate
@@ -86,11 +86,11 @@ def _against_the_published(rounds: int, peak: float) -> None:
             ours(natural)
 
     def our_pgd() -> None:
-        with frozen(ours):
+        with freeze(ours):
             pgd_steps(loss, batch, bound, n_steps=1)
 
     def our_sap() -> None:
-        with frozen(ours):
+        with freeze(ours):
             theta = torch.zeros_like(natural)
             input_gradient(lambda t: loss(natural + smooth(t, kernel)), theta)
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import torch
 
 from ecgquorum.cohorts import Batch, Cohort, build_cohort, open_source
-from ecgquorum.members import build_member
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import Recipe, parse_recipe
 from ecgquorum.training.decorrelation import Decorrelation
+from ecgquorum.training.jobs import build_recipe_member
 from ecgquorum.training.phases import BasePhase, PhaseContext
 
 from .alternating import ratios
@@ -30,7 +30,7 @@ SECONDS = {"compact": 30.0, "dilated": 3.0}
 
 def step_of(recipe: Recipe, cohort: Cohort, batch: Batch) -> Callable[[], None]:
     """A training step of the recipe's third member."""
-    member = build_member(recipe, 2, n_leads=1, n_classes=4, rate_hz=cohort.rate_hz)
+    member = build_recipe_member(recipe, 2, n_leads=1, n_classes=4, rate_hz=cohort.rate_hz)
     spec = InputSpec(cohort.leads, cohort.rate_hz, "microvolt", SECONDS[recipe.member.kind])
     n_train = len(cohort.part("train"))
     stored = [torch.randn(n_train, member.n_features) for _ in range(2)] if "dec" in recipe.parts else []

@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from benchmarks.alternating import ratios
 from benchmarks.published import Published, multiplications
 from benchmarks.training import measured
-from ecgquorum.members import CompactMember, DilatedMember, frozen
+from ecgquorum.members import CompactMember, DilatedMember, freeze
 
 
 def test_ratios_are_of_times():
@@ -49,10 +49,10 @@ def test_we_do_a_fraction_of_the_published_arithmetic():
 
     inference(ours)  # transforms of the weights are kept
     assert operations(lambda: inference(theirs)) / operations(lambda: inference(ours)) > 6
-    with frozen(ours):
+    with freeze(ours):
         input_gradient(ours, nullcontext())
     published_step = operations(lambda: input_gradient(theirs, nullcontext()))
-    assert published_step / operations(lambda: input_gradient(ours, frozen(ours))) > 9
+    assert published_step / operations(lambda: input_gradient(ours, freeze(ours))) > 9
 
 
 def test_padding_is_not_computed():

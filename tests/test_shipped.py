@@ -31,7 +31,7 @@ def test_a_shipped_bundle_is_small_whole_and_answers(name):
     assert sum(file.stat().st_size for file in files) <= 8e6
     assert ensemble.card["name"] == name and len(ensemble.members) == 3
     assert ensemble.card["precision"] == "half" and ensemble.card["rounding_moved"] <= 1e-3
-    prediction = ensemble.predict(simulate(ensemble.classes[0], seed=1, leads=ensemble.spec.leads).recording)
+    prediction = ensemble.predict(simulate(ensemble.classes[0], seed=1, leads=ensemble.input.leads).recording)
     assert prediction.probs.shape == (1, len(ensemble.classes))
     assert prediction.temperature == ensemble.card["temperature"] != 1.0
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from ecgquorum.errors import EcgQuorumError
     from ecgquorum.evaluation import Scorecard, evaluate, name_ensembles
-    from ecgquorum.members import Member, build_member
+    from ecgquorum.members import BandFilter, build_member
     from ecgquorum.recipes import Recipe, Study, load_recipe, load_study
     from ecgquorum.recordings import Recording, Unreadable, read, read_all
     from ecgquorum.report import model_card, write_report, write_results
@@ -37,7 +37,7 @@ _HOMES = {
     "simulation": ("Simulation", "simulate"),
     "preprocessing": ("InputSpec",),
     "cohorts": ("Batch", "Cohort", "build_cohort", "fetch", "open_source"),
-    "members": ("Member", "build_member"),
+    "members": ("BandFilter", "build_member"),
     "ensemble": (
         "Ensemble",
         "Attribution",
@@ -74,7 +74,7 @@ __all__ = [  # noqa: RUF022 (in pipeline order)
     "build_cohort",
     "fetch",
     "open_source",
-    "Member",
+    "BandFilter",
     "build_member",
     "Ensemble",
     "Prediction",

@@ -7,6 +7,7 @@ EcgQuorumError
 ├── FetchError       a data set cannot be downloaded
 ├── RecipeError      a recipe is wrong
 ├── RegistryError    no member, attack, strategy or reader has this name, or it cannot be imported
+├── MemberError      a network cannot serve as a member, or lacks what a strategy reads from it
 ├── AttackError      an attack cannot be run on this classifier, or in this norm
 ├── TrainingError    a training run cannot start, or cannot go on
 │   ├── DivergedError    its loss is no number any more
@@ -51,6 +52,10 @@ class RecipeError(EcgQuorumError):
 
 class RegistryError(EcgQuorumError):
     """No member, attack, strategy or reader has this name, or it cannot be imported."""
+
+
+class MemberError(EcgQuorumError):
+    """A network cannot serve as a member, or lacks what a strategy reads from it."""
 
 
 class AttackError(EcgQuorumError):

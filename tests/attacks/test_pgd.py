@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from ecgquorum.attacks import PGD
 from ecgquorum.cohorts import Batch, make_batch
-from ecgquorum.members import CompactMember, frozen
+from ecgquorum.members import CompactMember, freeze
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_frozen_gives_gradients_even_where_they_were_off(tiny_ensemble, batch):
     with torch.no_grad():
         attacked = PGD(10.0, n_steps=2)(tiny_ensemble, batch)
     assert not torch.equal(attacked.signal, batch.signal)
-    with frozen(lambda x: x, tiny_ensemble):
+    with freeze(lambda x: x, tiny_ensemble):
         assert not tiny_ensemble.training
 
 

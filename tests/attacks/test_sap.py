@@ -34,7 +34,7 @@ def test_the_mean_of_convolutions_is_one_convolution(sizes, widths, pairs):
 
 @pytest.mark.parametrize("from_pgd", [False, True])
 def test_its_changes_are_smoother_than_those_of_pgd(tiny_ensemble, tiny_cohort, from_pgd):
-    batch: Batch = tiny_cohort.batch(tiny_cohort.part("tune"), tiny_ensemble.spec)
+    batch: Batch = tiny_cohort.batch(tiny_cohort.part("tune"), tiny_ensemble.input)
 
     def roughness(attack):
         change = (attack(tiny_ensemble, batch).signal - batch.signal)[..., 200:-200]

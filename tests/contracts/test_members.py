@@ -4,11 +4,12 @@ import copy
 
 import pytest
 import torch
+from ecgquorum.members.member import Block, Member
 from torch import nn
 
-from ecgquorum.members import MEMBERS, build_member, frozen
-from ecgquorum.members.member import Block, Member
+from ecgquorum.members import MEMBERS, freeze
 from ecgquorum.recipes import MemberRecipe, PartitionRecipe, Recipe
+from ecgquorum.training.jobs import build_recipe_member
 
 KINDS = {"compact": 0.125, "dilated": 0.05}
 """Every kind of member and a width at which it is quick."""
@@ -19,7 +20,7 @@ def member(kind, *, n_leads=2, bands="all", seed=0, index=0):
     recipe = Recipe(
         name="t", seed=seed, strategy="part", member=MemberRecipe(kind=kind, width=KINDS[kind]), partition=partition
     )
-    return build_member(recipe, index, n_leads=n_leads, n_classes=3, rate_hz=300.0).eval()
+    return build_recipe_member(recipe, index, n_leads=n_leads, n_classes=3, rate_hz=300.0).eval()
 
 
 def signals(n_samples=1200, n_leads=2, n_padding=100):
@@ -79,7 +80,7 @@ class TestEveryMember:
             network.to(dtype)
             x = signals(n_samples).to(dtype)
             plain, plain_gradient = answer_and_gradient(network, x)
-            with frozen(network):
+            with freeze(network):
                 folded, folded_gradient = answer_and_gradient(network, x)
                 stages = [network.stage(x, block) for block in range(len(network.blocks))]
             torch.testing.assert_close(folded, plain, rtol=tolerance, atol=tolerance)

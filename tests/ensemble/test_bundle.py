@@ -6,11 +6,12 @@ import pytest
 import safetensors.torch
 import torch
 
-from ecgquorum import Ensemble, build_member, load_ensemble, save_bundle, simulate, train_ensemble
+from ecgquorum import Ensemble, load_ensemble, save_bundle, simulate, train_ensemble
 from ecgquorum.ensemble.bundle import round_weights
 from ecgquorum.errors import BundleError
 from ecgquorum.metrics.calibration import fit_temperature
 from ecgquorum.preprocessing import InputSpec
+from ecgquorum.training.jobs import build_recipe_member
 
 
 @pytest.fixture
@@ -128,7 +129,7 @@ def test_a_bundle_that_ships_is_found_by_its_name(bundle, tmp_path, monkeypatch)
 def test_rounded_weights_are_stored_in_half_the_bytes_and_come_back_to_the_bit(tiny_recipe, tiny_cohort, tmp_path):
     n_leads, n_classes = len(tiny_cohort.leads), len(tiny_cohort.classes)
     members = [
-        build_member(tiny_recipe, index, n_leads=n_leads, n_classes=n_classes, rate_hz=tiny_cohort.rate_hz)
+        build_recipe_member(tiny_recipe, index, n_leads=n_leads, n_classes=n_classes, rate_hz=tiny_cohort.rate_hz)
         for index in range(tiny_recipe.members)
     ]
     spec = InputSpec(tiny_cohort.leads, tiny_cohort.rate_hz, "microvolt", 6.0)

@@ -82,7 +82,7 @@ def test_files_are_classified_one_by_one_and_bad_ones_named(tiny_ensemble, write
 
 
 def test_a_long_recording_gets_the_mean_of_its_windows(tiny_ensemble):
-    n_window = tiny_ensemble.spec.n_window
+    n_window = tiny_ensemble.input.n_window
     signal = np.random.default_rng(0).normal(size=(1, 3 * n_window)).astype(np.float32)
     parts = [signal[:, i * n_window : (i + 1) * n_window] for i in range(3)]
 

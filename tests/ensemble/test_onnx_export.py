@@ -37,7 +37,7 @@ def test_the_graph_says_what_the_ensemble_says(kind, width, n_leads, scaling, tm
     ensemble.temperature = 1.7
     path = export_onnx(ensemble, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(str(path))
-    n_window = ensemble.spec.n_window
+    n_window = ensemble.input.n_window
     for n_records in (1, 7):
         signal = torch.randn(n_records, n_leads, n_window) * (300 if scaling == "microvolt" else 0.3)
         signal[0, :, :100] = signal[0, :, 700:] = 0

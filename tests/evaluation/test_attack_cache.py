@@ -110,11 +110,11 @@ def test_shards_cover_every_recording_once(runs, cohort):
     np.testing.assert_array_equal(np.sort(places), np.arange(70))
     for e, ensemble in enumerate(runs.values()):
         said = np.concatenate([answered.probs[e] for _, answered in found])
-        alone = ensemble.member_probs(cohort.batch(indices[places], ensemble.spec))
+        alone = ensemble.member_probs(cohort.batch(indices[places], ensemble.input))
         np.testing.assert_allclose(said, alone, atol=1e-6)
     drawn = {place: batch for _, answered in found for place, batch in answered.drawn.items()}
     assert drawn.keys() == {3, 69}
-    torch.testing.assert_close(drawn[69].signal, cohort.batch(indices[[69]], ensemble.spec).signal)
+    torch.testing.assert_close(drawn[69].signal, cohort.batch(indices[[69]], ensemble.input).signal)
 
 
 @pytest.mark.parametrize(

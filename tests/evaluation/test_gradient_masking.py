@@ -37,7 +37,7 @@ def hiding(ensemble):
 
 def test_the_loss_rises_and_knowledge_pays(tiny_study):
     ensemble, cohort = load_ensemble(tiny_study / "runs/baseline"), Cohort(tiny_study / "cohort")
-    batch = cohort.batch(cohort.part("test"), ensemble.spec)
+    batch = cohort.batch(cohort.part("test"), ensemble.input)
     found = {(one.measure, one.detail): one.estimate for one in check_gradient_masking(ensemble, batch, 300.0, 0)}
     losses = [found["loss", f"{steps} steps"].value for steps in STEPS]
     assert losses[-1] > losses[0] and losses[3] > losses[0]

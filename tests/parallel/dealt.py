@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 from ecgquorum import Cohort
-from ecgquorum.members import build_member
 from ecgquorum.members.kernels.batch_norm import BatchNorm1d, BatchNorm2d
 from ecgquorum.parallel import distributed
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import parse_recipe
 from ecgquorum.training import plan_jobs
 from ecgquorum.training.decorrelation import Decorrelation
+from ecgquorum.training.jobs import build_recipe_member
 from ecgquorum.training.loop import SilentObserver, train_unit
 from ecgquorum.training.phases import AdversarialPhase, BasePhase, DvergePhase, PhaseContext
 from ecgquorum.training.strategy import plan_phase
@@ -80,7 +80,7 @@ def trained(cohort, case, out):
     spec = InputSpec(cohort.leads, cohort.rate_hz, "microvolt", recipe.input.window_s)
     setting = Precise(cohort, spec, recipe, plan, torch.device("cpu"), (name,))
     built = {"n_leads": 1, "n_classes": len(cohort.classes), "rate_hz": cohort.rate_hz}
-    members = [build_member(recipe, i, **built).double() for i in range(2 if name == "dverge" else 1)]
+    members = [build_recipe_member(recipe, i, **built).double() for i in range(2 if name == "dverge" else 1)]
     stored = torch.randn(len(cohort.part("train")), members[0].n_features, generator=torch.Generator().manual_seed(1))
     terms = [Decorrelation(recipe.decorrelation, [stored] if decorrelated else [], cohort) for _ in members]
     unit = next(unit for unit in plan_jobs(recipe, "data") if unit.phase == phase)

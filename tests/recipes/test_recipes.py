@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from ecgquorum import load_recipe
 from ecgquorum.errors import RecipeError
-from ecgquorum.members import build_member
 from ecgquorum.recipes import parse_recipe, recipe_names
+from ecgquorum.training.jobs import build_recipe_member
 from tests.conftest import REPOSITORY
 
 
@@ -15,7 +15,7 @@ def test_every_recipe_loads_by_path_and_name_and_builds(path):
     assert recipe == load_recipe(path.stem)
     assert recipe.name == path.stem
     rate_hz, n_leads, n_classes = (500.0, 12, 9) if "cpsc" in path.stem else (300.0, 1, 4)
-    build_member(recipe, recipe.members - 1, n_leads=n_leads, n_classes=n_classes, rate_hz=rate_hz)
+    build_recipe_member(recipe, recipe.members - 1, n_leads=n_leads, n_classes=n_classes, rate_hz=rate_hz)
 
 
 def test_all_recipes_ship():

@@ -13,12 +13,13 @@ from torch.nn import functional as F
 from ecgquorum import load_ensemble, load_recipe, train_ensemble
 from ecgquorum.attacks import PGD
 from ecgquorum.errors import BundleError, TrainingError
-from ecgquorum.members import MEMBERS, build_member
+from ecgquorum.members import MEMBERS
 from ecgquorum.recipes import PARTS, DvergeRecipe, MemberRecipe, TrainingRecipe, parse_recipe, recipe_names
 from ecgquorum.training import plan_jobs
 from ecgquorum.training.checkpoint import Checkpoint
 from ecgquorum.training.checkpoint_store import MemberStore, extract_features
 from ecgquorum.training.decorrelation import Decorrelation, decorrelation_loss
+from ecgquorum.training.jobs import build_recipe_member
 from ecgquorum.training.loop import SilentObserver, train_unit
 from ecgquorum.training.phases import (
     AdversarialPhase,
@@ -209,22 +210,22 @@ def test_stored_features_are_those_of_the_deployed_checkpoint(runs, toy, tiny_co
     ensemble = load_ensemble(folder)
     for identity, member in list(zip(identities_on(toy, "dec", tiny_cohort), ensemble.members, strict=True))[:2]:
         kept = safetensors.torch.load_file(store.checkpoint_path(identity).with_name("features.safetensors"))
-        deployed = extract_features(member, tiny_cohort, tiny_cohort.part("train"), ensemble.spec)
+        deployed = extract_features(member, tiny_cohort, tiny_cohort.part("train"), ensemble.input)
         torch.testing.assert_close(kept["features"], deployed, atol=1e-3, rtol=1e-2)  # whose weights are rounded
         torch.nn.ModuleList([member]).load_state_dict(Checkpoint.load(store.checkpoint_path(identity), identity).best)
-        chosen = extract_features(member, tiny_cohort, tiny_cohort.part("train"), ensemble.spec)
+        chosen = extract_features(member, tiny_cohort, tiny_cohort.part("train"), ensemble.input)
         assert torch.equal(kept["features"], chosen)
 
 
 def test_features_of_other_weights_or_damaged_ones_are_computed_anew(tiny_ensemble, tiny_cohort, tmp_path):
     store, (one, other) = MemberStore(tmp_path), tiny_ensemble.members
-    first = store.features("a" * 64, one, tiny_cohort, tiny_ensemble.spec)
-    assert torch.equal(first, store.features("a" * 64, one, tiny_cohort, tiny_ensemble.spec))
-    second = store.features("a" * 64, other, tiny_cohort, tiny_ensemble.spec)
+    first = store.features("a" * 64, one, tiny_cohort, tiny_ensemble.input)
+    assert torch.equal(first, store.features("a" * 64, one, tiny_cohort, tiny_ensemble.input))
+    second = store.features("a" * 64, other, tiny_cohort, tiny_ensemble.input)
     assert not torch.equal(first, second)
     (path,) = tmp_path.rglob("features.safetensors")
     path.write_bytes(path.read_bytes()[:100])
-    assert torch.equal(second, store.features("a" * 64, other, tiny_cohort, tiny_ensemble.spec))
+    assert torch.equal(second, store.features("a" * 64, other, tiny_cohort, tiny_ensemble.input))
 
 
 def identities_on(toy, strategy, cohort):
@@ -233,7 +234,7 @@ def identities_on(toy, strategy, cohort):
 
 @pytest.fixture
 def setting(toy, tiny_cohort, tiny_ensemble):
-    return PhaseContext(tiny_cohort, tiny_ensemble.spec, toy, toy.training, torch.device("cpu"), ("test",))
+    return PhaseContext(tiny_cohort, tiny_ensemble.input, toy, toy.training, torch.device("cpu"), ("test",))
 
 
 def backward(phase, batch, indices):
@@ -303,7 +304,7 @@ def test_distillation_draws_near_the_target_within_epsilon(setting, tiny_ensembl
 def test_sources_and_targets_may_be_of_different_lengths(setting, kind):
     """Each batch is padded to the window; a network that leaves padding out must leave out the same of both."""
     recipe = setting.recipe.model_copy(update={"member": MemberRecipe(kind=kind, width=0.05)})
-    member = build_member(recipe, 0, n_leads=1, n_classes=4, rate_hz=300.0)
+    member = build_recipe_member(recipe, 0, n_leads=1, n_classes=4, rate_hz=300.0)
     (source, _), (target, _) = next(setting.batches(0)), next(setting.batches(1))
     n_samples = source.signal.shape[2]
     source, target = (

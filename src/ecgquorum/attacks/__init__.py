@@ -1,7 +1,7 @@
 """Attacks: small changes of recordings that make a classifier err."""
 
 from ecgquorum.attacks.apgd import APGD, dlr_loss
-from ecgquorum.attacks.attack import Attack, Classifier, input_gradient, pgd_steps, projected, random_perturbation
+from ecgquorum.attacks.attack import Attack, Model, input_gradient, pgd_steps, project, random_perturbation
 from ecgquorum.attacks.confident_pgd import ConfidentPGD
 from ecgquorum.attacks.pgd import PGD
 from ecgquorum.attacks.registry import ATTACKS, build_attack
@@ -17,15 +17,15 @@ __all__ = [
     "PHYSIONET_KERNELS",
     "SAP",
     "Attack",
-    "Classifier",
     "ConfidentPGD",
+    "Model",
     "Square",
     "WorstCase",
     "build_attack",
     "dlr_loss",
     "input_gradient",
     "pgd_steps",
-    "projected",
+    "project",
     "random_perturbation",
     "standard_suite",
 ]

@@ -9,15 +9,15 @@ from torch import Tensor
 
 from ecgquorum.attacks.attack import (
     Attack,
-    Classifier,
     Loss,
+    Model,
     cross_entropy,
     input_gradient,
-    projected,
+    per_recording,
+    project,
     random_perturbation,
     steepest,
 )
-from ecgquorum.cohorts import Batch
 
 _MOMENTUM = 0.75
 _PROGRESS = 0.75
@@ -26,57 +26,57 @@ _PROGRESS = 0.75
 @final
 @dataclass(frozen=True, kw_only=True)
 class APGD(Attack):
-    """PGD with momentum whose step halves, for each recording by itself, when it no longer gets on.
+    """PGD with momentum; the step of each recording is halved when its loss no longer rises.
 
-    objective: "ce", cross-entropy, or "dlr", the difference of logits ratio, which does not care for their scale
+    objective: "ce", cross-entropy, or "dlr", the difference of logits ratio, which does not depend on their scale
     """
 
     n_steps: int = 50
     objective: Literal["ce", "dlr"] = "ce"
 
-    def perturb(self, classifier: Classifier, batch: Batch, generator: torch.Generator) -> Tensor:
-        """The iterate with the highest loss."""
-        loss = cross_entropy(classifier, batch.label) if self.objective == "ce" else dlr_loss(classifier, batch.label)
-        bound = self.bound(batch)
-        change = projected(random_perturbation(batch, bound, self.norm, generator), bound, self.norm)
-        values, gradient = input_gradient(loss, batch.signal + change)
+    def perturb(self, model: Model, x: Tensor, y: Tensor, valid: Tensor, generator: torch.Generator) -> Tensor:
+        """Run the steps; return the iterate with the highest loss."""
+        loss = cross_entropy(model, y) if self.objective == "ce" else dlr_loss(model, y)
+        bound = self.bound(x)
+        change = project(random_perturbation(x, valid, bound, self.norm, generator), bound, self.norm)
+        values, gradient = input_gradient(loss, x + change)
         best, best_loss, best_gradient = change, values, gradient
         before, size = change, 2 * bound
         marks = _checkpoints(self.n_steps)
         gained = torch.zeros_like(values)
         last_mark, last_size, last_best = 0, size, best_loss
         for number in range(self.n_steps):
-            ahead = projected(change + size * steepest(gradient * batch.valid, self.norm), bound, self.norm)
+            ahead = project(change + size * steepest(gradient * valid, self.norm), bound, self.norm)
             pull = _MOMENTUM if number else 1.0
-            moved = projected(change + pull * (ahead - change) + (1 - pull) * (change - before), bound, self.norm)
+            moved = project(change + pull * (ahead - change) + (1 - pull) * (change - before), bound, self.norm)
             before, change = change, moved
-            found, gradient = input_gradient(loss, batch.signal + change)
+            found, gradient = input_gradient(loss, x + change)
             gained = gained + (found > values)
             values = found
-            better = (found > best_loss)[:, None, None]
+            better = per_recording(found > best_loss, x)
             best, best_gradient = torch.where(better, change, best), torch.where(better, gradient, best_gradient)
             best_loss = torch.maximum(best_loss, found)
             if number + 1 in marks:
                 stuck = gained < _PROGRESS * (number + 1 - last_mark)
-                stuck |= (size == last_size)[:, 0, 0] & (best_loss <= last_best)
+                stuck |= (size == last_size).flatten() & (best_loss <= last_best)
                 last_mark, last_size, last_best = number + 1, size, best_loss
                 gained = torch.zeros_like(gained)
-                chosen = stuck[:, None, None]
+                chosen = per_recording(stuck, x)
                 size = torch.where(chosen, size / 2, size)
                 change, gradient = torch.where(chosen, best, change), torch.where(chosen, best_gradient, gradient)
                 before = torch.where(chosen, best, before)
                 values = torch.where(stuck, best_loss, values)
-        return batch.signal + best
+        return x + best
 
 
-def dlr_loss(classifier: Classifier, label: Tensor) -> Loss:
+def dlr_loss(model: Model, y: Tensor) -> Loss:
     """-(z_y - max_{i != y} z_i) / (z_1st - z_3rd), logits in order; with two classes the plain difference."""
 
     def loss(x: Tensor) -> Tensor:
-        logits = classifier(x)
+        logits = model(x)
         ordered = logits.sort(dim=1, descending=True).values
-        own = logits.gather(1, label[:, None])[:, 0]
-        other = torch.where(logits.argmax(dim=1) == label, ordered[:, 1], ordered[:, 0])
+        own = logits.gather(1, y[:, None])[:, 0]
+        other = torch.where(logits.argmax(dim=1) == y, ordered[:, 1], ordered[:, 0])
         if logits.shape[1] < 3:
             return other - own
         return (other - own) / (ordered[:, 0] - ordered[:, 2] + 1e-12)
@@ -85,7 +85,7 @@ def dlr_loss(classifier: Classifier, label: Tensor) -> Loss:
 
 
 def _checkpoints(n_steps: int) -> set[int]:
-    """After how many steps to look back: ever closer, p_{j+1} = p_j + max(p_j - p_{j-1} - 0.03, 0.06)."""
+    """Return the steps after which the step size is reconsidered: p_{j+1} = p_j + max(p_j - p_{j-1} - 0.03, 0.06)."""
     shares = [0.0, 0.22]
     while shares[-1] < 1:
         shares.append(shares[-1] + max(shares[-1] - shares[-2] - 0.03, 0.06))

@@ -1,4 +1,4 @@
-"""The attack of somebody who knows that doubtful recordings are read by people: be wrong, and look sure."""
+"""PGD that makes an ensemble wrong and confident, so that uncertainty does not reveal the attack."""
 
 from dataclasses import dataclass
 from typing import Any, final
@@ -8,7 +8,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ecgquorum.attacks.attack import Attack, pgd_steps
-from ecgquorum.cohorts import Batch
 from ecgquorum.errors import AttackError
 
 
@@ -17,27 +16,27 @@ from ecgquorum.errors import AttackError
 class ConfidentPGD(Attack):
     """PGD on an ensemble that raises the cross-entropy and lowers the mutual information of its members.
 
-    weight: how much a nat of mutual information counts against a nat of cross-entropy
+    weight: nats of cross-entropy that one nat of mutual information is worth
     """
 
     n_steps: int = 40
     step: float = 0.1
     weight: float = 4.0
 
-    def perturb(self, classifier: Any, batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG002
-        """The last of the steps; the classifier must give every member's log probabilities."""
-        if not hasattr(classifier, "member_log_probs"):
+    def perturb(self, model: Any, x: Tensor, y: Tensor, valid: Tensor, generator: torch.Generator) -> Tensor:  # noqa: ARG002
+        """Run the steps; the model must have `member_log_probs(x)`, (batch, member, class)."""
+        if not hasattr(model, "member_log_probs"):
             raise AttackError(
-                "QuietPGD: expected an ensemble, with members that may disagree, found another classifier"
+                "ConfidentPGD lowers the disagreement of members: expected an Ensemble, found another model"
             )
 
-        def loss(x: Tensor) -> Tensor:
-            members = classifier.member_log_probs(x)
+        def loss(z: Tensor) -> Tensor:
+            members = model.member_log_probs(z)
             mean = torch.logsumexp(members, dim=1) - torch.log(torch.tensor(float(members.shape[1])))
             information = _entropy(mean) - _entropy(members).mean(dim=1)
-            return F.nll_loss(mean, batch.label, reduction="none") - self.weight * information
+            return F.nll_loss(mean, y, reduction="none") - self.weight * information
 
-        return pgd_steps(loss, batch, self.bound(batch), norm=self.norm, step=self.step, n_steps=self.n_steps)
+        return pgd_steps(loss, x, valid, self.bound(x), norm=self.norm, step=self.step, n_steps=self.n_steps)
 
 
 def _entropy(log_probs: Tensor) -> Tensor:

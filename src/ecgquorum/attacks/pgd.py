@@ -1,4 +1,4 @@
-"""Projected gradient descent on the cross-entropy (METHOD, section 7)."""
+"""Projected gradient descent on the cross-entropy."""
 
 from dataclasses import dataclass
 from typing import final
@@ -6,19 +6,18 @@ from typing import final
 import torch
 from torch import Tensor
 
-from ecgquorum.attacks.attack import Attack, Classifier, cross_entropy, keep_worse, pgd_steps, random_perturbation
-from ecgquorum.cohorts import Batch
+from ecgquorum.attacks.attack import Attack, Model, cross_entropy, keep_worse, pgd_steps, random_perturbation
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class PGD(Attack):
-    """x <- project(x + alpha · steepest grad L), from the recording itself, as the paper does.
+    """x <- project(x + alpha * steepest grad L), starting from the recording itself, as the paper does.
 
     step:         alpha as a share of epsilon
-    random_start: begin at a random change instead
-    start:        begin at this change instead, (batch, lead, time)
-    restarts:     how often to begin; each recording keeps its worst outcome
+    random_start: start from a random change instead
+    start:        start from this change instead, (batch, lead, time)
+    restarts:     number of starts; each recording keeps the result with the highest loss
     best:         keep the iterate with the highest loss instead of the last
     """
 
@@ -29,14 +28,14 @@ class PGD(Attack):
     restarts: int = 1
     best: bool = False
 
-    def perturb(self, classifier: Classifier, batch: Batch, generator: torch.Generator) -> Tensor:
-        """The last of the steps, or the best one."""
-        loss, bound = cross_entropy(classifier, batch.label), self.bound(batch)
-        kept, kept_loss = batch.signal, None
+    def perturb(self, model: Model, x: Tensor, y: Tensor, valid: Tensor, generator: torch.Generator) -> Tensor:
+        """Run the steps; return the last iterate, or the best one."""
+        loss, bound = cross_entropy(model, y), self.bound(x)
+        kept, kept_loss = x, None
         for _ in range(self.restarts):
-            start = random_perturbation(batch, bound, self.norm, generator) if self.random_start else self.start
+            start = random_perturbation(x, valid, bound, self.norm, generator) if self.random_start else self.start
             found = pgd_steps(
-                loss, batch, bound, start=start, norm=self.norm, step=self.step, n_steps=self.n_steps, best=self.best
+                loss, x, valid, bound, start=start, norm=self.norm, step=self.step, n_steps=self.n_steps, best=self.best
             )
             if self.restarts == 1:
                 return found

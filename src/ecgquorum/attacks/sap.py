@@ -1,4 +1,4 @@
-"""Smooth adversarial perturbations: changes that look like drift, not like square waves (METHOD, section 7).
+"""Smooth adversarial perturbations (SAP): changes without the square edges of PGD.
 
 After Han et al. 2020: x' = x + mean_m theta * K(s_m, sigma_m), with theta updated as in PGD. The mean of convolutions
 with Gaussian kernels is one convolution with the mean kernel.
@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ecgquorum.attacks.attack import Attack, Classifier, cross_entropy, input_gradient
+from ecgquorum.attacks.attack import Attack, Model, cross_entropy, input_gradient
 from ecgquorum.attacks.pgd import PGD
-from ecgquorum.cohorts import Batch
 from ecgquorum.errors import AttackError
 
 PHYSIONET_KERNELS = ((5, 7, 11, 15, 19), (1.0, 3.0, 5.0, 7.0, 10.0))
@@ -26,11 +25,11 @@ CPSC_KERNELS = ((9, 11, 15, 19, 21), (5.0, 7.0, 10.0, 13.0, 17.0))
 @final
 @dataclass(frozen=True, kw_only=True)
 class SAP(Attack):
-    """The smooth attack, begun from PGD's result and run 40 steps, as published.
+    """The smooth attack: 40 steps from the result of PGD, as published.
 
     sizes, widths: of the Gaussian kernels
-    pairs:         use size i with width i, as the text says, instead of all combinations, as the codes do
-    from_pgd:      begin with the change that PGD finds instead of none
+    pairs:         combine size i with width i (the paper's text) instead of every size with every width (both codes)
+    from_pgd:      start from the change that PGD finds instead of none
     """
 
     norms = ("linf",)
@@ -50,25 +49,25 @@ class SAP(Attack):
         if self.pairs and len(self.sizes) != len(self.widths):
             raise AttackError(f"SAP: pairs: expected as many sizes as widths, found {self.sizes} and {self.widths}")
 
-    def perturb(self, classifier: Classifier, batch: Batch, generator: torch.Generator) -> Tensor:
-        """The last of the steps."""
-        bound, loss = self.bound(batch), cross_entropy(classifier, batch.label)
-        theta = torch.zeros_like(batch.signal)
+    def perturb(self, model: Model, x: Tensor, y: Tensor, valid: Tensor, generator: torch.Generator) -> Tensor:
+        """Run the steps; return the last iterate."""
+        bound, loss = self.bound(x), cross_entropy(model, y)
+        theta = torch.zeros_like(x)
         if self.from_pgd:
-            theta = PGD(self.epsilon).perturb(classifier, batch, generator) - batch.signal
-        kernel = self.kernel().to(batch.signal)
+            theta = PGD(self.epsilon).perturb(model, x, y, valid, generator) - x
+        kernel = self.kernel().to(x)
 
-        def smoothed(theta: Tensor) -> Tensor:
-            return batch.signal + smooth(theta, kernel) * batch.valid
+        def apply(theta: Tensor) -> Tensor:
+            return x + smooth(theta, kernel) * valid
 
         for _ in range(self.n_steps):
-            _, gradient = input_gradient(lambda t: loss(smoothed(t)), theta)
-            moved = theta + self.step * bound * gradient.sign() * batch.valid
+            _, gradient = input_gradient(lambda t: loss(apply(t)), theta)
+            moved = theta + self.step * bound * gradient.sign() * valid
             theta = torch.minimum(torch.maximum(moved, -bound), bound)
-        return smoothed(theta)
+        return apply(theta)
 
     def kernel(self) -> Tensor:
-        """The mean of all kernels, (longest size,), its sum 1."""
+        """Return the mean of all kernels, (longest size,); it sums to 1."""
         chosen = zip(self.sizes, self.widths, strict=True) if self.pairs else product(self.sizes, self.widths)
         longest = max(self.sizes)
         kernels = [F.pad(_gaussian(s, w), ((longest - s) // 2, (longest - s) // 2)) for s, w in chosen]
@@ -76,7 +75,7 @@ class SAP(Attack):
 
 
 def smooth(theta: Tensor, kernel: Tensor) -> Tensor:
-    """Every lead convolved with the kernel, the length kept."""
+    """Convolve every lead with the kernel; the length stays."""
     n_leads = theta.shape[1]
     return F.conv1d(theta, kernel.expand(n_leads, 1, -1), padding=len(kernel) // 2, groups=n_leads)
 

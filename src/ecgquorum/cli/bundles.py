@@ -62,7 +62,7 @@ def export(
 
     ensemble = load_ensemble(model)
     path = export_onnx(ensemble, out)
-    spec = ensemble.spec
+    spec = ensemble.input
     stdout.print(
         f"{path}: signal (batch, {len(spec.leads)}, {spec.n_window}) at {spec.rate_hz:g} Hz, scaled to {spec.scaling}; "
         f"agrees with the ensemble to {TOLERANCE:g}",

@@ -73,7 +73,7 @@ def plot(
         sheet, beneath = lay_out(drawn, chosen, scale, start_s=start), None
     else:
         ensemble = load_ensemble(model or DEFAULT_MODEL)
-        mapped = select_leads(recording, ensemble.spec.leads, lead).leads
+        mapped = select_leads(recording, ensemble.input.leads, lead).leads
         if not set(mapped) & set(drawn.leads):
             raise DrawingError(
                 f"{file}: expected {', '.join(mapped)} in the layout {chosen}, found none; --layout rows"

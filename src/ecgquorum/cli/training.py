@@ -216,7 +216,7 @@ def evaluate(
     if out.suffix != ".json" or out.is_dir():
         raise ScorecardError(f"{out}: expected the name of a file that ends in .json, found another")
     where = choose_device(device)
-    ensembles = name_ensembles(load_ensemble(run, where) for run in runs)
+    ensembles = name_ensembles(load_ensemble(run, device=where) for run in runs)
     with choose_executor(executor, workers, threads, address, device) as chosen, counting("testing") as count:
         card = put_to_the_test(
             ensembles,

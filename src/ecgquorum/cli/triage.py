@@ -117,7 +117,7 @@ def triage(
         raise PolicyError(
             f"{model}: expected a policy in its card, found none; give --budget 10%, or: ecgquorum policy fit"
         )
-    wanted = ReadOptions(ensemble.spec, lead, hints_from(rate, leads, units))
+    wanted = ReadOptions(ensemble.input, lead, hints_from(rate, leads, units))
     rationed = f"At most {share or 0:.0%} go to people: the most uncertain, and in any case those of doubtful quality."
     sentence = policy.sentence() if policy else rationed
     name = str(ensemble.card.get("name", model))

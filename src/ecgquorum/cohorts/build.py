@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 
 from ecgquorum._internal.atomic import atomic_folder, write_atomic
-from ecgquorum.cohorts.cohort import FIELDS, FORMAT, PARTS, Cohort, Row, data_hash
+from ecgquorum.cohorts.cohort import FIELDS, FORMAT, PARTS, Cohort, CohortRow, data_hash
 from ecgquorum.cohorts.sources.cpsc2018 import cpsc2018
 from ecgquorum.cohorts.sources.folder import LABELS_FILE, labelled_folder
 from ecgquorum.cohorts.sources.physionet2017 import LABEL_FILES, physionet2017
@@ -134,9 +134,9 @@ def _written(
     rate_hz: float | None,
     leads: tuple[str, ...] | None,
     progress: Progress | None,
-) -> tuple[list[Row], tuple[str, ...], float]:
+) -> tuple[list[CohortRow], tuple[str, ...], float]:
     """Append every usable recording to `file`, test recordings first: of two duplicates, the later one goes."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, CohortRow] = {}
     first_with: dict[str, tuple[str, tuple[str, ...]]] = {}
     corrected: list[str] = []
     start = 0
@@ -160,7 +160,7 @@ def _written(
                 samples = np.ascontiguousarray(signal, dtype="<f4").tobytes()
                 file.write(samples)
                 kept_hash = hashlib.sha256(samples).hexdigest()
-                rows[record] = Row(record, label, recording.patient or "", "", start, signal.shape[1], kept_hash)
+                rows[record] = CohortRow(record, label, recording.patient or "", "", start, signal.shape[1], kept_hash)
                 start += signal.size
         except (RecordingError, FittingError) as error:
             report.unreadable.append(Unreadable(record, str(error)))
@@ -173,7 +173,7 @@ def _written(
     return list(rows.values()), leads or (), rate_hz or 0.0
 
 
-def _compacted(folder: Path, rows: list[Row], n_leads: int) -> list[Row]:
+def _compacted(folder: Path, rows: list[CohortRow], n_leads: int) -> list[CohortRow]:
     """Turn `unsorted.f32` into `signal.f32`, which holds the kept recordings and nothing else."""
     written = (folder / "unsorted.f32").stat().st_size // 4
     if sum(row.n_samples for row in rows) * n_leads == written:
@@ -203,14 +203,14 @@ def _single_label(recording: Recording, record: str, source: Source, report: Bui
 
 
 def _split(
-    rows: list[Row],
+    rows: list[CohortRow],
     report: BuildReport,
     fixed: set[str] | None,
     seed: int,
     tune_share: float,
     test_share: float,
     classes: tuple[str, ...],
-) -> list[Row]:
+) -> list[CohortRow]:
     parts = split_parts(
         [row.label for row in rows],
         [row.patient for row in rows],

@@ -29,7 +29,7 @@ FIELDS = ("id", "label", "patient", "part", "start", "n_samples", "sha256")
 
 
 @dataclass(frozen=True)
-class Row:
+class CohortRow:
     """One recording's line in `records.csv`.
 
     start:  where its samples begin in the signal file, in float32 values
@@ -58,6 +58,13 @@ class Cohort:
         self.rate_hz = float(self.card["rate_hz"])
         self.labels: NDArray[np.int64] = np.array([self._class_index(row) for row in self.rows], dtype=np.int64)
         self._signal = self._mapped()
+
+    @staticmethod
+    def from_arrays(x: Any, y: Any, *, rate_hz: float, **options: Any) -> "Cohort":
+        """Return a cohort in memory; options as for `cohorts.arrays.cohort_from_arrays`."""
+        from ecgquorum.cohorts.arrays import cohort_from_arrays  # which needs this module
+
+        return cohort_from_arrays(x, y, rate_hz=rate_hz, **options)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -111,7 +118,7 @@ class Cohort:
                     f"{self.path}/signal.f32: the samples of {row.id} have changed; build the cohort again"
                 )
 
-    def _class_index(self, row: Row) -> int:
+    def _class_index(self, row: CohortRow) -> int:
         try:
             return self.classes.index(row.label)
         except ValueError:
@@ -136,7 +143,7 @@ def _same_cohort(path: Path, expected: str) -> Cohort:
     return cohort
 
 
-def data_hash(rows: Sequence[Row], classes: tuple[str, ...], leads: tuple[str, ...], rate_hz: float) -> str:
+def data_hash(rows: Sequence[CohortRow], classes: tuple[str, ...], leads: tuple[str, ...], rate_hz: float) -> str:
     """A hash over ids, labels, parts, samples, classes, leads and rate."""
     digest = hashlib.sha256(json.dumps([classes, leads, rate_hz]).encode())
     for row in rows:
@@ -162,7 +169,7 @@ def _read_card(path: Path) -> dict[str, Any]:
     return card
 
 
-def _read_rows(path: Path) -> list[Row]:
+def _read_rows(path: Path) -> list[CohortRow]:
     try:
         with (path / "records.csv").open(newline="") as file:
             reader = csv.DictReader(file)
@@ -171,7 +178,7 @@ def _read_rows(path: Path) -> list[Row]:
                     f"{path}/records.csv: expected the columns {', '.join(FIELDS)}, found {reader.fieldnames}"
                 )
             return [
-                Row(
+                CohortRow(
                     r["id"],
                     r["label"],
                     r["patient"],

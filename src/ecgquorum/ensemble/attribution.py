@@ -15,7 +15,7 @@ from ecgquorum.cohorts import make_batch
 from ecgquorum.ensemble.ensemble import Ensemble
 from ecgquorum.ensemble.prediction import Prediction
 from ecgquorum.errors import FittingError
-from ecgquorum.members import frozen
+from ecgquorum.members import freeze
 from ecgquorum.preprocessing.input_spec import Signal, pad_or_cut, select_leads, window_starts
 from ecgquorum.recordings import Recording
 
@@ -79,11 +79,11 @@ def attribute(
     span_s: from when to when to look, in seconds; the answer is about the whole recording all the same
     told:   how much is behind us, and of how much
     """
-    signal = ensemble.spec.fit(recording, lead)
-    leads = select_leads(recording, ensemble.spec.leads, lead).leads
+    signal = ensemble.input.fit(recording, lead)
+    leads = select_leads(recording, ensemble.input.leads, lead).leads
     prediction = ensemble.predict_prepared([recording.id], [signal])
     own = prediction.member_probs[0].argmax(axis=1)
-    rate_hz, n_samples = ensemble.spec.rate_hz, signal.shape[1]
+    rate_hz, n_samples = ensemble.input.rate_hz, signal.shape[1]
     first_s, last_s = span_s or (0.0, recording.seconds)
     asked = slice(max(0, int(first_s * rate_hz)), min(n_samples, int(np.ceil(last_s * rate_hz)) + 1))
     if asked.start >= asked.stop:
@@ -116,9 +116,9 @@ def class_gradients(
     gradients = np.zeros((len(ensemble.members), *signal.shape))
     total = np.zeros(len(ensemble.members))
     device = next(ensemble.parameters()).device
-    n_window = ensemble.spec.n_window
+    n_window = ensemble.input.n_window
     inside = pad_or_cut(signal, n_window)[1]
-    with frozen(ensemble):
+    with freeze(ensemble):
         for starts in _in_batches(window_starts(signal.shape[1], n_window)):
             windows = [signal[:, start : start + n_window] for start in starts]
             x = make_batch(windows, n_window).signal.to(device).requires_grad_()
@@ -165,9 +165,9 @@ def _falls(
     """(member, lead, time): the mean fall over the stretches that a sample lies in; a rise counts as none."""
     n_leads, n_samples = signal.shape
     stretches = [
-        s for s in _stretches(n_samples, ensemble.spec.rate_hz) if s.start < asked.stop and asked.start < s.stop
+        s for s in _stretches(n_samples, ensemble.input.rate_hz) if s.start < asked.stop and asked.start < s.stop
     ]
-    starts, n_window = window_starts(n_samples, ensemble.spec.n_window), ensemble.spec.n_window
+    starts, n_window = window_starts(n_samples, ensemble.input.n_window), ensemble.input.n_window
     falls = np.zeros((len(own), n_leads, len(stretches)))
     jobs = [
         (start, lead, number)

@@ -1,6 +1,6 @@
 """An ensemble on disk: `weights.safetensors` and `card.json`.
 
-The card says what the weights are (classes, leads, rate, scaling, window, recipe, seed, versions, data) and carries
+The card says what the weights are (classes, leads, rate, scaling, window, members, recipe, versions, data) and carries
 the SHA-256 of the weights and of itself. Loading checks both before anything is built. No pickle.
 """
 
@@ -19,16 +19,17 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as bytes_from_tensors
+from torch import nn
 
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum._internal.checksums import add_checksum, has_valid_checksum
 from ecgquorum.ensemble.ensemble import Ensemble
 from ecgquorum.errors import BundleError, EcgQuorumError
-from ecgquorum.members import build_member
+from ecgquorum.members import MEMBERS, BandFilter, FilteredMember, MemberFactory, build_member
 from ecgquorum.preprocessing import InputSpec
-from ecgquorum.recipes import Recipe, parse_recipe
+from ecgquorum.recipes import Recipe
 
-FORMAT = 1
+FORMAT = 2
 WEIGHTS, CARD = "weights.safetensors", "card.json"
 _REQUIRED = (
     "format",
@@ -37,42 +38,60 @@ _REQUIRED = (
     "rate_hz",
     "scaling",
     "window_s",
+    "members",
     "information_range",
-    "recipe",
     "weights_sha256",
 )
 
 
-def save_bundle(ensemble: Ensemble, recipe: Recipe, path: str | Path, facts: Mapping[str, Any] | None = None) -> Path:
+def save_bundle(
+    ensemble: Ensemble,
+    path: str | Path,
+    *,
+    recipe: Recipe | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> Path:
     """Write the ensemble to the folder `path`; the card is written last, so that no half bundle ever loads.
 
-    facts: further entries of the card, such as the data's hash and what was measured
+    recipe: how it was trained, if a recipe says so
+    facts:  further entries of the card, such as the data's hash and what was measured
     """
     path = Path(path)
-    tensors = {name: _stored(tensor) for name, tensor in ensemble.members.state_dict().items()}
+    tensors = {name: _compress(tensor) for name, tensor in ensemble.members.state_dict().items()}
     weights = bytes_from_tensors(tensors)
     card = {
         "format": FORMAT,
-        "name": recipe.name,
+        "name": recipe.name if recipe else path.name,
         "classes": list(ensemble.classes),
-        "leads": list(ensemble.spec.leads),
-        "rate_hz": ensemble.spec.rate_hz,
-        "scaling": ensemble.spec.scaling,
-        "window_s": ensemble.spec.window_s,
-        "members": len(ensemble.members),
+        "leads": list(ensemble.input.leads),
+        "rate_hz": ensemble.input.rate_hz,
+        "scaling": ensemble.input.scaling,
+        "window_s": ensemble.input.window_s,
+        "members": [describe_member(member) for member in ensemble.members],
         "information_range": list(ensemble.information_range),
         "temperature": ensemble.temperature,
-        "seed": recipe.seed,
         **(facts or {}),
-        "recipe": recipe.toml(),
+        **({"seed": recipe.seed, "recipe": recipe.toml()} if recipe else {}),
         "versions": software_versions(),
         "git_commit": _git_commit(),
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
-    return _written(path, weights, card)
+    return _write(path, weights, card)
 
 
-def _written(path: Path, weights: bytes, card: dict[str, Any]) -> Path:
+def describe_member(member: nn.Module) -> dict[str, Any]:
+    """Return what a card says about a member: its kind, its options, and its bands in Hz if it has a band filter.
+
+    kind:    a built-in name, or the import path of its class, which loading does not import
+    options: its attribute `config`, if it has one: keyword arguments that build it again
+    """
+    if isinstance(member, FilteredMember):
+        return describe_member(member.network) | {"bands": [list(band) for band in member.band_filter.bands]}
+    config = getattr(member, "config", None)
+    return {"kind": MEMBERS.name_of(type(member)), "options": config if isinstance(config, dict) else {}}
+
+
+def _write(path: Path, weights: bytes, card: dict[str, Any]) -> Path:
     (path / CARD).unlink(missing_ok=True)
     write_atomic(path / WEIGHTS, weights)
     write_atomic(path / CARD, json.dumps(add_checksum(card, "card_sha256"), indent=1, ensure_ascii=False) + "\n")
@@ -89,30 +108,38 @@ def round_weights(ensemble: Ensemble) -> None:
             tensor.copy_(tensor.half())
 
 
-def _stored(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor as it is, in half precision where that loses nothing."""
+def _compress(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor, in half precision where that loses nothing."""
     tensor = tensor.detach().cpu().contiguous()
     if tensor.dtype == torch.float32 and tensor.ndim > 1 and torch.equal(tensor.half().float(), tensor):
         return tensor.half()
     return tensor
 
 
-def load_ensemble(path_or_name: str | Path, device: str | torch.device = "cpu") -> Ensemble:
-    """Load an ensemble from a bundle's folder, or by the name of one that ships with ecgquorum, ready to predict."""
-    path = _located(path_or_name)
+def load_ensemble(
+    path_or_name: str | Path,
+    *,
+    member: str | MemberFactory | None = None,
+    device: str | torch.device = "cpu",
+) -> Ensemble:
+    """Load an ensemble from a bundle's folder, or by the name of one that ships with ecgquorum, ready to predict.
+
+    member: the class of its members, a function that builds one, or a registered name, where they are not built-in
+            networks; loading never imports code that is not named here
+    """
+    path = _locate(path_or_name)
     card = _read_card(path)
     weights = _read_weights(path, card)
     try:
-        recipe = parse_recipe(card["recipe"], f"{path}/{CARD}: recipe")
         spec = InputSpec(tuple(card["leads"]), float(card["rate_hz"]), card["scaling"], float(card["window_s"]))
         members = [
-            build_member(recipe, index, n_leads=len(spec.leads), n_classes=len(card["classes"]), rate_hz=spec.rate_hz)
-            for index in range(recipe.members)
+            _build_described(described, index, member, spec, len(card["classes"]))
+            for index, described in enumerate(card["members"])
         ]
         low, high = (float(value) for value in card["information_range"])
         temperature = float(card.get("temperature", 1.0))
-    except (EcgQuorumError, TypeError, ValueError) as error:
-        raise BundleError(f"{path}: expected a card that describes a model, found: {error}") from error
+    except (EcgQuorumError, AttributeError, TypeError, ValueError) as error:
+        raise BundleError(f"{path}: cannot build the model that its card describes: {error}") from error
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise BundleError(f"{path}/{CARD}: expected a range of information, found {low} to {high}")
     if not (math.isfinite(temperature) and temperature > 0):
@@ -126,14 +153,34 @@ def load_ensemble(path_or_name: str | Path, device: str | torch.device = "cpu") 
     return ensemble.to(device).eval()
 
 
+def _build_described(
+    described: Mapping[str, Any], index: int, member: str | MemberFactory | None, spec: InputSpec, n_classes: int
+) -> nn.Module:
+    """Build the member that `describe_member` described; of networks that are not built in, the one that was named."""
+    kind, options = str(described["kind"]), dict(described["options"])
+    if kind not in MEMBERS.builtin:
+        if member is None:
+            raise BundleError(
+                f"its members are {kind}, which is not built in; name their class: load_ensemble(..., member=...)"
+            )
+        if not isinstance(member, type):
+            options = {}  # a function or a registered name knows its own
+        kind = member  # type: ignore[assignment]
+    network = build_member(
+        kind, n_leads=len(spec.leads), n_classes=n_classes, rate_hz=spec.rate_hz, index=index, seed=0, options=options
+    )
+    bands = described.get("bands")
+    return network if bands is None else BandFilter([(low, high) for low, high in bands], spec.rate_hz).then(network)
+
+
 def add_to_card(path: str | Path, out: str | Path, facts: Mapping[str, Any]) -> Path:
     """Write the bundle of `path` to the new folder `out` with further facts in its card, and nothing but the bundle."""
-    source, out = _located(path), Path(out)
+    source, out = _locate(path), Path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BundleError(f"{out}: expected a new folder, found something there")
     card = _read_card(source)
-    content = _checked_bytes(source, card)
-    return _written(out, content, {key: value for key, value in card.items() if key != "card_sha256"} | dict(facts))
+    content = _read_checked(source, card)
+    return _write(out, content, {key: value for key, value in card.items() if key != "card_sha256"} | dict(facts))
 
 
 def bundle_names() -> list[str]:
@@ -142,7 +189,7 @@ def bundle_names() -> list[str]:
     return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
 
 
-def _located(path_or_name: str | Path) -> Path:
+def _locate(path_or_name: str | Path) -> Path:
     path = Path(path_or_name)
     if path.is_dir():
         return path
@@ -160,6 +207,10 @@ def _read_card(path: Path) -> dict[str, Any]:
         raise BundleError(f"{path}: expected {CARD}, found none; {hint}") from None
     except (OSError, ValueError) as error:
         raise BundleError(f"{path}/{CARD}: expected JSON, found it damaged: {error}") from error
+    if isinstance(card, dict) and card.get("format") == 1:
+        raise BundleError(
+            f"{path}: this bundle was written by ecgquorum 0.1; train it again, version 0.2 cannot read it"
+        )
     if not isinstance(card, dict) or card.get("format") != FORMAT:
         found = card.get("format") if isinstance(card, dict) else "no object"
         raise BundleError(f"{path}/{CARD}: expected format {FORMAT}, found {found}")
@@ -171,7 +222,7 @@ def _read_card(path: Path) -> dict[str, Any]:
     return card
 
 
-def _checked_bytes(path: Path, card: Mapping[str, Any]) -> bytes:
+def _read_checked(path: Path, card: Mapping[str, Any]) -> bytes:
     """The weights as they are stored, if they are the card's."""
     try:
         content = (path / WEIGHTS).read_bytes()
@@ -188,7 +239,7 @@ def _checked_bytes(path: Path, card: Mapping[str, Any]) -> bytes:
 
 def _read_weights(path: Path, card: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     try:
-        return tensors_from_bytes(_checked_bytes(path, card))
+        return tensors_from_bytes(_read_checked(path, card))
     except SafetensorError as error:
         raise BundleError(f"{path}/{WEIGHTS}: expected safetensors, found: {error}") from error
 

@@ -1,8 +1,9 @@
-"""Several members that answer together."""
+"""Several members that predict together."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -11,19 +12,26 @@ from torch import Tensor, nn
 from ecgquorum.cohorts import Batch, Cohort, Part, make_batch
 from ecgquorum.ensemble.prediction import Prediction
 from ecgquorum.errors import FittingError
-from ecgquorum.members import Member
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.preprocessing.input_spec import Signal, split_windows
-from ecgquorum.recordings import Recording
+from ecgquorum.recordings import Recording, read, recordings_from_array
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Input = str | Path | Recording
+"""A recording, or the path of one."""
 
 _BATCH = 32
 
 
 class Ensemble(nn.Module):
-    """K members and what they need to know about their input.
+    """Members and what they need to know about their input.
 
     forward(x) is a classifier like any other: (batch, lead, time) -> ln mean_k softmax(member_k(x)), (batch, class).
 
+    members:           any `nn.Module`s from (batch, lead, time) to logits (batch, class)
+    input:             leads, rate, scale and window of what the members take
     information_range: (I_min, I_max) of the training set; (0, ln min(K, C)) until it is measured
     temperature:       of calibrated probabilities; 1 until it is fitted
     card:              what the bundle's card says beyond that; empty for an ensemble that was never stored
@@ -31,9 +39,9 @@ class Ensemble(nn.Module):
 
     def __init__(
         self,
-        members: Sequence[Member],
+        members: Sequence[nn.Module],
         classes: Sequence[str],
-        spec: InputSpec,
+        input: InputSpec,  # noqa: A002 (the name that users write)
         information_range: tuple[float, float] | None = None,
         card: dict[str, Any] | None = None,
         temperature: float = 1.0,
@@ -41,63 +49,86 @@ class Ensemble(nn.Module):
         super().__init__()
         self.members = nn.ModuleList(members)
         self.classes = tuple(classes)
-        self.spec = spec
+        self.input = input
         self.information_range = information_range or (0.0, math.log(max(2, min(len(members), len(classes)))))
         self.card = card or {}
         self.temperature = temperature
 
     def forward(self, x: Tensor) -> Tensor:
-        """ln of the members' mean probability, (batch, class)."""
+        """Return ln of the members' mean probability, (batch, class)."""
         return torch.logsumexp(self.member_log_probs(x), dim=1) - math.log(len(self.members))
 
     def member_log_probs(self, x: Tensor) -> Tensor:
-        """(batch, member, class)."""
+        """Return every member's log probabilities, (batch, member, class)."""
         return torch.stack([member(x).log_softmax(dim=1) for member in self.members], dim=1)
 
-    def predict(self, recordings: Recording | Iterable[Recording], lead: str | None = None) -> Prediction:
-        """Classify recordings of any rate, length, unit or lead order; one that cannot be fitted is refused.
+    def predict(
+        self,
+        recordings: "Input | Iterable[Input] | ArrayLike",
+        *,
+        lead: str | None = None,
+        rate_hz: float | None = None,
+        leads: Sequence[str] | None = None,
+        units: str = "mV",
+    ) -> Prediction:
+        """Classify recordings of any rate, length, unit or lead order; one that does not fit is an error.
 
-        A recording that is longer than the window is classified in several, and gets the mean of their probabilities.
+        A recording that is longer than the window is classified in several windows, and gets the mean of their
+        probabilities.
 
-        lead: for a model of one lead, which of a recording's leads to take
+        recordings:   a path, a `Recording`, several of either, or an array: (time,), (lead, time) or
+                      (record, lead, time)
+        lead:         for a model of one lead, which of a recording's leads to take
+        rate_hz:      of an array, in samples per second
+        leads, units: of an array; by default the model's leads, and millivolts
         """
-        if isinstance(recordings, Recording):
-            recordings = [recordings]
-        fitted = ((recording.id, self.spec.fit(recording, lead)) for recording in recordings)
-        return self._predicted_in_windows(fitted)
+        several = _list_inputs(recordings)
+        if several is None:
+            samples = np.asarray(recordings)
+            if leads is None and samples.ndim > 1 and samples.shape[-2] == len(self.input.leads):
+                leads = self.input.leads
+            several = recordings_from_array(samples, rate_hz=rate_hz, leads=leads, units=units)
+        found = (one if isinstance(one, Recording) else read(one) for one in several)
+        return self._predict_in_windows((one.id, self.input.fit(one, lead)) for one in found)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the ensemble as a bundle to the folder `path`; `load_ensemble` reads it."""
+        from ecgquorum.ensemble.bundle import save_bundle  # which needs this module
+
+        return save_bundle(self, path)
 
     def predict_part(self, cohort: Cohort, part: Part) -> Prediction:
-        """Classify every recording of a part of a cohort; those of like length together, since padding costs time."""
+        """Classify every recording of a part of a cohort; recordings of similar length share a batch."""
         indices = cohort.part(part)
         order = cohort.by_length(indices)
         starts = range(0, len(indices), _BATCH)
-        batches = (cohort.batch(indices[order[start : start + _BATCH]], self.spec) for start in starts)
+        batches = (cohort.batch(indices[order[start : start + _BATCH]], self.input) for start in starts)
         sorted_probs = self._probs(batches, lambda place: cohort.rows[indices[order][place]].id)
         probs = np.empty_like(sorted_probs)
         probs[order] = sorted_probs
         return self._prediction([cohort.rows[i].id for i in indices], probs)
 
     def predict_prepared(self, ids: Sequence[str], signals: Sequence[Signal]) -> Prediction:
-        """Classify signals that `self.spec.fit` has already fitted."""
-        return self._predicted_in_windows(zip(ids, signals, strict=True))
+        """Classify signals that `self.input.fit` has prepared."""
+        return self._predict_in_windows(zip(ids, signals, strict=True))
 
-    def _predicted_in_windows(self, fitted: Iterable[tuple[str, Signal]]) -> Prediction:
-        """Each recording's windows, in batches; their probabilities averaged."""
+    def _predict_in_windows(self, fitted: Iterable[tuple[str, Signal]]) -> Prediction:
+        """Classify each recording in windows and average their probabilities."""
         ids: list[str] = []
         owners: list[int] = []
 
         def batches() -> Iterator[Batch]:
             waiting: list[Signal] = []
             for record, signal in fitted:
-                for window in split_windows(signal, self.spec.n_window):
+                for window in split_windows(signal, self.input.n_window):
                     owners.append(len(ids))
                     waiting.append(window)
                     if len(waiting) == _BATCH:
-                        yield make_batch(waiting, self.spec.n_window)
+                        yield make_batch(waiting, self.input.n_window)
                         waiting.clear()
                 ids.append(record)
             if waiting:
-                yield make_batch(waiting, self.spec.n_window)
+                yield make_batch(waiting, self.input.n_window)
 
         probs = self._probs(batches(), lambda window: ids[owners[window]])
         sums = np.zeros((len(ids), *probs.shape[1:]))
@@ -106,13 +137,13 @@ class Ensemble(nn.Module):
         return self._prediction(ids, sums / np.maximum(counts, 1)[:, None, None])
 
     def _probs(self, batches: Iterator[Batch], name_of: Callable[[int], str]) -> np.ndarray:
-        """(row, member, class) of all batches; refuses what a network could not compute with."""
+        """(row, member, class) of all batches; raises where a network gives no finite probability."""
         empty = np.zeros((0, len(self.members), len(self.classes)))
         probs = np.concatenate([empty, *(self.member_probs(batch) for batch in batches)])
         lost = np.flatnonzero(~np.isfinite(probs).all(axis=(1, 2)))
         if len(lost):
             raise FittingError(
-                f"{name_of(int(lost[0]))}: expected finite probabilities, found none; its samples are out of range"
+                f"{name_of(int(lost[0]))}: the network gives no finite probability; its samples are out of range"
             )
         return probs
 
@@ -120,11 +151,27 @@ class Ensemble(nn.Module):
         return Prediction(tuple(ids), self.classes, probs, self.information_range, self.temperature)
 
     def member_probs(self, batch: Batch) -> np.ndarray:
-        """(batch, member, class) float64, in evaluation mode; the mode the ensemble was in is put back."""
+        """Return (batch, member, class) in float64, computed in evaluation mode; the ensemble's mode is restored."""
         was_training = self.training
         self.eval()
-        device = next(self.parameters()).device
+        device = self.device
         with torch.inference_mode():
             answer: np.ndarray = self.member_log_probs(batch.signal.to(device)).double().exp().cpu().numpy()
         self.train(was_training)
         return np.asarray(answer / answer.sum(axis=2, keepdims=True))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the members' parameters are; the CPU for members without parameters."""
+        return next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
+
+
+def _list_inputs(recordings: object) -> "Iterable[Input] | None":
+    """Return the paths and recordings that these are; None where they are samples."""
+    if isinstance(recordings, str | Path | Recording):
+        return [recordings]
+    if hasattr(recordings, "__array__") or not isinstance(recordings, Iterable):
+        return None
+    if isinstance(recordings, Sequence) and recordings and not isinstance(recordings[0], str | Path | Recording):
+        return None
+    return recordings

@@ -17,7 +17,7 @@ from ecgquorum.ensemble.prediction import Prediction
 from ecgquorum.errors import ExportError
 from ecgquorum.metrics.calibration import LEAST
 
-OUTPUTS = ("probabilities", "member_probabilities", "mutual_information", "uncertainty", "calibrated_probabilities")
+OUTPUTS = ("probabilities", "raw_member_probabilities", "mutual_information", "uncertainty", "raw_probabilities")
 TOLERANCE = 1e-4
 _OPSET = 20
 
@@ -35,7 +35,7 @@ class _Graph(nn.Module):
         information = torch.relu(_entropy(together) - _entropy(by_member).mean(dim=1))
         low, high = self.ensemble.information_range
         calibrated = (torch.log(together.clamp_min(LEAST)) / self.ensemble.temperature).softmax(dim=-1)
-        return together, by_member, information, (information - low) / (high - low), calibrated
+        return calibrated, by_member, information, (information - low) / (high - low), together
 
 
 def _entropy(probs: Tensor) -> Tensor:
@@ -45,10 +45,10 @@ def _entropy(probs: Tensor) -> Tensor:
 def export_onnx(ensemble: Ensemble, path: str | Path) -> Path:
     """Write the ensemble as ONNX, and check it against onnxruntime before the file is there.
 
-    Input: `signal`, (batch, lead, time) float32, as `ensemble.spec` says: leads in order, rate, scale, one window,
-    padding zero. Outputs: probabilities and calibrated_probabilities (batch, class), member_probabilities (batch,
-    member, class), and for each recording mutual_information in nats and uncertainty, normalised. What the input must
-    be is in the file's metadata.
+    Input: `signal`, (batch, lead, time) float32, as `ensemble.input` says: leads in order, rate, scale, one window,
+    padding zero. Outputs: probabilities (calibrated) and raw_probabilities (batch, class), raw_member_probabilities
+    (batch, member, class), and for each recording mutual_information in nats and uncertainty, normalised. What the
+    input must be is in the file's metadata.
     """
     try:
         import onnx
@@ -58,7 +58,7 @@ def export_onnx(ensemble: Ensemble, path: str | Path) -> Path:
         raise ExportError(
             f"expected the packages for export, found no {error.name}; get them with: pip install 'ecgquorum[export]'"
         ) from error
-    path, spec = Path(path), ensemble.spec
+    path, spec = Path(path), ensemble.input
     signal = _signals(ensemble, 2)
     graph = _Graph(ensemble).cpu().eval()
     log = logging.getLogger("torch.onnx")
@@ -99,7 +99,7 @@ def export_onnx(ensemble: Ensemble, path: str | Path) -> Path:
 
 def _signals(ensemble: Ensemble, n_records: int) -> Tensor:
     """Noise of the size of an ECG with padding of several lengths."""
-    spec = ensemble.spec
+    spec = ensemble.input
     size = 200.0 if spec.scaling == "microvolt" else 0.3
     generator = torch_generator(0, "export")
     signal = torch.randn(n_records, len(spec.leads), spec.n_window, generator=generator) * size
@@ -116,7 +116,7 @@ def _check(ensemble: Ensemble, session: object, path: Path) -> None:
     nothing = torch.zeros(len(signal), 1, signal.shape[2], dtype=torch.bool)
     probs = ensemble.cpu().member_probs(Batch(signal, nothing, torch.full((len(signal),), -1)))
     said = Prediction(("",) * len(signal), ensemble.classes, probs, ensemble.information_range, ensemble.temperature)
-    expected = (said.probs, said.member_probs, said.mutual_information, said.uncertainty, said.calibrated)
+    expected = (said.probs, said.member_probs, said.mutual_information, said.uncertainty, said.raw_probs)
     for name, one, other in zip(OUTPUTS, found, expected, strict=True):
         difference = float(np.abs(one - other).max())
         if not difference <= TOLERANCE:

@@ -33,7 +33,7 @@ def predict_files(
     defaults: rate, leads and units of files that hold samples only
     sandbox:  read in worker processes within `limits`; False: in this process, for trusted files
     """
-    options = ReadOptions(ensemble.spec, lead, defaults)
+    options = ReadOptions(ensemble.input, lead, defaults)
     for group in group_outcomes(read_recordings(paths, options, limits=limits, sandbox=sandbox)):
         yield from predict_outcomes(ensemble, group)[1]
 
@@ -67,7 +67,7 @@ def predict_outcomes(
         prepared = [one for one in outcomes if isinstance(one, PreparedRecording)]
         prediction = _predict(ensemble, prepared)
     model = str(ensemble.card.get("weights_sha256", ""))
-    results = iter(make_results(prediction, prepared, ensemble.spec, model))
+    results = iter(make_results(prediction, prepared, ensemble.input, model))
     return prediction, [one if isinstance(one, ReadFailure) else next(results) for one in outcomes]
 
 

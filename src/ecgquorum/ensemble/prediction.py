@@ -1,4 +1,4 @@
-"""What an ensemble says of recordings, and how sure it is."""
+"""Predictions of an ensemble for many recordings: classes, probabilities and uncertainty."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 def entropy(probabilities: Array) -> Array:
-    """H(p) = -sum_c p_c ln p_c over the last axis, with 0 ln 0 = 0."""
+    """Return H(p) = -sum_c p_c ln p_c over the last axis, with 0 ln 0 = 0."""
     safe = np.where(probabilities > 0, probabilities, 1.0)
     return np.asarray(-(probabilities * np.log(safe)).sum(axis=-1))
 
@@ -25,9 +25,9 @@ def entropy(probabilities: Array) -> Array:
 class Prediction:
     """Every member's probabilities for every recording, and what follows from them.
 
-    member_probs:      (record, member, class)
-    information_range: (I_min, I_max), mutual information over the training set, by which it is normalised
-    temperature:       by which probabilities are calibrated; 1: as they are
+    member_probs:      (record, member, class), raw: before calibration
+    information_range: (I_min, I_max), the range of mutual information that `uncertainty` is normalised by
+    temperature:       that calibrates the mean probabilities; 1: none
     """
 
     ids: tuple[str, ...]
@@ -40,19 +40,19 @@ class Prediction:
         return len(self.ids)
 
     @property
-    def probs(self) -> Array:
-        """(record, class): the mean of the members' probabilities."""
+    def raw_probs(self) -> Array:
+        """(record, class): the mean of the members' probabilities, before calibration."""
         return np.asarray(self.member_probs.mean(axis=1))
 
     @property
-    def calibrated(self) -> Array:
-        """(record, class): the mean probabilities at the temperature that was fitted on the tune part."""
-        return apply_temperature(self.probs, self.temperature)
+    def probs(self) -> Array:
+        """(record, class): calibrated probabilities, the mean of the members' at the fitted temperature."""
+        return apply_temperature(self.raw_probs, self.temperature)
 
     @property
     def label_index(self) -> NDArray[np.int64]:
         """(record,): the most probable class, as its index."""
-        return np.asarray(self.probs.argmax(axis=1))
+        return np.asarray(self.raw_probs.argmax(axis=1))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -61,29 +61,34 @@ class Prediction:
 
     @property
     def entropy(self) -> Array:
-        """(record,): H of the mean probabilities, in nats."""
-        return entropy(self.probs)
+        """(record,): H of the raw mean probabilities, in nats."""
+        return entropy(self.raw_probs)
 
     @property
     def mutual_information(self) -> Array:
-        """(record,): I = H(mean_k p_k) - mean_k H(p_k), in nats, never below 0: how much the members disagree."""
+        """(record,): I = H(mean_k p_k) - mean_k H(p_k) in nats, at least 0; it grows with the members' disagreement."""
         return np.asarray(np.maximum(0.0, self.entropy - entropy(self.member_probs).mean(axis=1)))
 
     @property
     def uncertainty(self) -> Array:
-        """(record,): I_norm = (I - I_min) / (I_max - I_min); a recording unlike any in training may leave [0, 1]."""
+        """(record,): I_norm = (I - I_min) / (I_max - I_min); above 1 where members disagree more than in training."""
         low, high = self.information_range
         return np.asarray((self.mutual_information - low) / (high - low))
 
+    @property
+    def risk(self) -> Array:
+        """(record,): estimated probability that the label is wrong: 1 - the largest calibrated probability."""
+        return np.asarray(1.0 - self.probs.max(axis=1))
+
     def results(self) -> list["Result"]:
-        """One `Result` for each recording, with what is known from the probabilities alone."""
+        """One `Result` for each recording, with what the probabilities alone say."""
         from ecgquorum.ensemble.result import results_from  # which needs this module
 
         return results_from(self)
 
 
 def information_range(prediction: Prediction) -> tuple[float, float]:
-    """(I_min, I_max) of a set of recordings; where members never disagree, (I_min, I_min + ln 2)."""
+    """Return (I_min, I_max) of a set of recordings; where members never disagree, (I_min, I_min + ln 2)."""
     information = prediction.mutual_information
     low, high = float(information.min()), float(information.max())
     return (low, high) if high - low > 1e-9 else (low, low + math.log(2))

@@ -145,19 +145,19 @@ def results_from(prediction: Prediction) -> list[Result]:
     def by_class(probs: Array) -> dict[str, float]:
         return dict(zip(prediction.classes, np.round(probs, DIGITS).tolist(), strict=True))
 
-    calibrated = prediction.calibrated
-    scores = (prediction.entropy, prediction.mutual_information, prediction.uncertainty, 1 - calibrated.max(axis=1))
+    probs, raw = prediction.probs, prediction.raw_probs
+    scores = (prediction.entropy, prediction.mutual_information, prediction.uncertainty, prediction.risk)
     return [
         Result(
             record,
             "",
-            prediction.labels[i],
-            by_class(calibrated[i]),
-            by_class(prediction.probs[i]),
+            label,
+            by_class(probs[i]),
+            by_class(raw[i]),
             tuple(map(by_class, prediction.member_probs[i])),
             *(round(float(score[i]), DIGITS) for score in scores),
         )
-        for i, record in enumerate(prediction.ids)
+        for i, (record, label) in enumerate(zip(prediction.ids, prediction.labels, strict=True))
     ]
 
 

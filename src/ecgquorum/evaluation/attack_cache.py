@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum._internal.seeds import derive_seed
-from ecgquorum.attacks import Classifier, WorstCase, build_attack
+from ecgquorum.attacks import Model, WorstCase, build_attack
 from ecgquorum.cohorts import Batch, Cohort
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import AttackError
@@ -38,12 +38,12 @@ class Crafting:
 
     def check(self) -> None:
         """Refuse an attack or a target that there is not."""
-        build_attack(self.recipe, self.epsilon, self.ensemble.spec)
+        build_attack(self.recipe.kind, self.epsilon, self.recipe.options, self.ensemble.input)
         self._target()
 
     def key(self, cohort: Cohort, indices: NDArray[np.int64]) -> str:
         """A hash of everything that the crafted recordings depend on."""
-        attack = build_attack(self.recipe, self.epsilon, self.ensemble.spec)
+        attack = build_attack(self.recipe.kind, self.epsilon, self.recipe.options, self.ensemble.input)
         options = dataclasses.asdict(attack)
         options.pop("start", None)  # which no recipe gives
         known = {
@@ -51,7 +51,7 @@ class Crafting:
             "attack": type(attack).__name__,
             "options": options,
             "target": self._target_hashes(),
-            "spec": dataclasses.asdict(self.ensemble.spec),
+            "spec": dataclasses.asdict(self.ensemble.input),
             "records": [cohort.rows[i].sha256 for i in indices],
             "labels": [cohort.rows[i].label for i in indices],
             "seed": self.seed,
@@ -60,13 +60,14 @@ class Crafting:
 
     def crafted(self, batch: Batch, stream: str) -> Batch:
         """The batch, attacked; `stream` names the randomness."""
-        attack = build_attack(self.recipe, self.epsilon, self.ensemble.spec)
+        attack = build_attack(self.recipe.kind, self.epsilon, self.recipe.options, self.ensemble.input)
         if isinstance(attack, WorstCase):
             attack = dataclasses.replace(attack, targets=tuple(self.ensemble.members))
         generator = torch.Generator().manual_seed(derive_seed(self.seed, "crafting", stream))
-        return attack(self._target(), batch, generator=generator)
+        attacked = attack(self._target(), batch.signal, batch.label, batch.valid, generator=generator)
+        return batch._replace(signal=attacked)
 
-    def _target(self) -> Classifier:
+    def _target(self) -> Model:
         member = self.recipe.member
         if member is None:
             return self.ensemble

@@ -1,6 +1,6 @@
 """How different an ensemble's members are on recordings that none was trained on, with intervals."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import combinations, permutations
 
@@ -11,7 +11,7 @@ from ecgquorum.evaluation.metric_rows import UNDEFINED, Answers, Measured
 from ecgquorum.metrics.measures import Array, Estimate, Flags, bootstrap, jackknife
 
 
-def diversity_rows(features: list[Array | None], answers: Answers) -> Iterator[Measured]:
+def diversity_rows(features: Sequence[Array | None], answers: Answers) -> Iterator[Measured]:
     """Every pair of members compared; `features` is one (record, feature) array a member, None where it has none.
 
     Features may be of more recordings than `answers`. A fit to recordings drawn with replacement is better than it

@@ -17,7 +17,6 @@ from ecgquorum.evaluation.mixed_conditions import assignments, mixed_accuracy, m
 from ecgquorum.evaluation.runner import Bench, Told
 from ecgquorum.evaluation.scorecard import DataFacts, EnsembleFacts, Row, Scorecard, row_of
 from ecgquorum.evaluation.worst_case import worst_of_all
-from ecgquorum.members import Member
 from ecgquorum.parallel import Executor
 from ecgquorum.recipes import EvaluationRecipe, PartitionRecipe, Recipe, parse_recipe
 from ecgquorum.recipes.study import EPSILONS
@@ -49,7 +48,7 @@ def evaluate(
         ensembles = name_ensembles([ensembles])
     evaluation = evaluation or EvaluationRecipe()
     if evaluation.epsilons is None and ensembles:
-        scaling = next(iter(ensembles.values())).spec.scaling
+        scaling = next(iter(ensembles.values())).input.scaling
         evaluation = evaluation.model_copy(update={"epsilons": EPSILONS[scaling]})
     bench = Bench(ensembles, cohort, evaluation, Path(store) if store else None, told, executor, device)
     bench.run()
@@ -62,7 +61,7 @@ def evaluate(
             classes=cohort.classes,
             class_names=cohort.class_names,
             n_recordings=counts,
-            unit=_UNITS[bench.ensembles[0].spec.scaling],
+            unit=_UNITS[bench.ensembles[0].input.scaling],
             data=cohort.data_hash,
             rate_hz=cohort.rate_hz,
             n_train=len(cohort.part("train")),
@@ -152,7 +151,7 @@ def _rows(bench: Bench, e: int, facts: EnsembleFacts) -> Iterator[Row]:
         epsilons = sorted(bench.evaluation.epsilons or ())
         epsilon = epsilons[min(1, len(epsilons) - 1)]
         ensemble = bench.ensembles[e]
-        batch = bench.cohort.batch(bench.indices[places], ensemble.spec).to(next(ensemble.parameters()).device)
+        batch = bench.cohort.batch(bench.indices[places], ensemble.input).to(next(ensemble.parameters()).device)
         checks = check_gradient_masking(ensemble, batch, epsilon, bench.evaluation.seed)
         yield from rows(Condition(MASKING, "ensemble", epsilon), len(places), checks)
 
@@ -178,7 +177,6 @@ def _members(bench: Bench, e: int) -> Iterator[Measured]:
         return
     unseen = np.concatenate([cohort.part("tune"), bench.indices]) if bench.evaluation.part == "test" else bench.indices
     features = [
-        extract_features(member, cohort, unseen, ensemble.spec).double().numpy() if isinstance(member, Member) else None
-        for member in ensemble.members
+        extract_features(member, cohort, unseen, ensemble.input).double().numpy() for member in ensemble.members
     ]
     yield from diversity_rows(features, natural)

@@ -19,7 +19,7 @@ from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import AttackError
 from ecgquorum.evaluation.metric_rows import Measured
-from ecgquorum.members import frozen
+from ecgquorum.members import freeze
 from ecgquorum.metrics import measures
 from ecgquorum.metrics.measures import bootstrap
 
@@ -35,25 +35,29 @@ def check_gradient_masking(ensemble: Ensemble, batch: Batch, epsilon: float, see
     loss = cross_entropy(ensemble, batch.label)
     attacked, done = batch.signal, 0
     try:
-        with frozen(ensemble):
+        with freeze(ensemble):
             _, gradient = input_gradient(loss, batch.signal)
     except AttackError:
         yield Measured("zero_gradients", "", _share(np.ones(len(batch.label), dtype=bool)))
         return
-    with frozen(ensemble):
+    with freeze(ensemble):
         dead = (gradient * batch.valid).abs().amax(dim=(1, 2)) == 0
         lost = ~torch.isfinite(gradient).all(dim=2).all(dim=1)
-        bound = PGD(epsilon).bound(batch)
+        bound = PGD(epsilon).bound(batch.signal)
         for steps in STEPS:
-            attacked = pgd_steps(loss, batch, bound, start=attacked - batch.signal, n_steps=steps - done)
+            attacked = pgd_steps(
+                loss, batch.signal, batch.valid, bound, start=attacked - batch.signal, n_steps=steps - done
+            )
             done = steps
             with torch.no_grad():
                 values = loss(attacked).double().cpu().numpy()
             yield Measured("loss", f"{steps} steps", _mean(values))
     generator = torch.Generator().manual_seed(seed)
-    through = PGD(epsilon, n_steps=STEPS[-1])(ensemble.members[0], batch)
-    asked = Square(epsilon, n_queries=2 * STEPS[-1])(ensemble, batch, generator=generator)
-    signals = {"white box": attacked, "transfer": through.signal, "black box": asked.signal}
+    through = PGD(epsilon, n_steps=STEPS[-1])(ensemble.members[0], batch.signal, batch.label, batch.valid)
+    asked = Square(epsilon, n_queries=2 * STEPS[-1])(
+        ensemble, batch.signal, batch.label, batch.valid, generator=generator
+    )
+    signals = {"white box": attacked, "transfer": through, "black box": asked}
     wrong = {name: _wrong(ensemble, signal, batch.label) for name, signal in signals.items()}
     for name, flags in wrong.items():
         yield Measured("error_rate", name, _share(flags))
@@ -64,7 +68,7 @@ def check_gradient_masking(ensemble: Ensemble, batch: Batch, epsilon: float, see
 
 
 def _wrong(ensemble: Ensemble, signal: Tensor, label: Tensor) -> np.ndarray:
-    with frozen(ensemble), torch.no_grad():
+    with freeze(ensemble), torch.no_grad():
         return np.asarray((ensemble(signal).argmax(dim=1) != label).cpu().numpy())
 
 

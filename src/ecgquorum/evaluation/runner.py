@@ -131,7 +131,7 @@ class Bench:
         for row, batch in drawn.items():
             place = int(self.records[shard.number][row])
             example = next(one for one in self.examples if one.place == place)
-            draw_attacked(example, shard.number, batch, self.cohort, int(self.indices[place]), self.ensembles[0].spec)
+            draw_attacked(example, shard.number, batch, self.cohort, int(self.indices[place]), self.ensembles[0].input)
             example.drawn_of[shard.number] = tuple(self.names[e] for e in shard.group)
 
     def _check(self) -> None:
@@ -142,13 +142,13 @@ class Bench:
         if len(self.indices) == 0:
             raise CohortError(f"{cohort.path}: expected recordings in the {self.evaluation.part} part, found none")
         for name, ensemble in zip(self.names, self.ensembles, strict=True):
-            spec = ensemble.spec
+            spec = ensemble.input
             if (cohort.classes, cohort.leads, cohort.rate_hz) != (ensemble.classes, spec.leads, spec.rate_hz):
                 raise CohortError(
                     f"{cohort.path}: expected the classes, leads and rate of {name} ({', '.join(ensemble.classes)}; "
                     f"{', '.join(spec.leads)}; {spec.rate_hz:g} Hz), found others"
                 )
-            if spec.scaling != self.ensembles[0].spec.scaling:
+            if spec.scaling != self.ensembles[0].input.scaling:
                 raise ScorecardError(
                     f"{name}: expected inputs scaled as those of {self.names[0]}, found {spec.scaling}; the "
                     "strength of an attack would mean something else"

@@ -83,7 +83,7 @@ def plan_shards(sitting: EvaluationContext, number: int, drawn: Iterable[int] = 
     groups: dict[str, list[int]] = {}
     for e, ensemble in enumerate(sitting.ensembles):
         crafting = sitting.crafting(number, e)
-        key = crafting.key(sitting.cohort, indices) if crafting else repr(ensemble.spec)
+        key = crafting.key(sitting.cohort, indices) if crafting else repr(ensemble.input)
         groups.setdefault(key, []).append(e)
     wanted = {int(row) for row in np.flatnonzero(np.isin(places, list(drawn)))}
     order = sitting.cohort.by_length(indices).tolist()
@@ -122,7 +122,7 @@ def _answered_elsewhere(sitting: EvaluationContext, shard: Shard) -> Answered:
 def _answered(sitting: EvaluationContext, shard: Shard) -> Answered:
     first = sitting.ensembles[shard.group[0]]
     indices = sitting.indices[sitting.records[shard.number][list(shard.places)]]
-    batch = sitting.cohort.batch(indices, first.spec).to(next(first.parameters()).device)
+    batch = sitting.cohort.batch(indices, first.input).to(next(first.parameters()).device)
     crafting = sitting.crafting(shard.number, shard.group[0])
     if crafting:
         batch = craft_cached(crafting, batch, shard.key, shard.start, sitting.store)

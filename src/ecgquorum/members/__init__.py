@@ -1,21 +1,36 @@
-"""One network: what every member can do, the paper's, a compact one, and the bands they hear."""
+"""Networks: the compact one, the paper's, the band filter, and the contract that any `nn.Module` can meet."""
 
-from ecgquorum.members.band_filter import BandFilter, bands_from, rings
+from ecgquorum.members.band_filter import BandFilter, Bands, FilteredMember, parse_bands, rings
 from ecgquorum.members.compact import CompactMember
+from ecgquorum.members.contract import (
+    count_features,
+    embed,
+    forward_with_features,
+    norm_layers,
+    norm_output,
+    valid_span,
+)
 from ecgquorum.members.dilated import DilatedMember
-from ecgquorum.members.kernels.freezing import frozen
-from ecgquorum.members.member import Member, valid_span
-from ecgquorum.members.registry import MEMBERS, build_member
+from ecgquorum.members.kernels.freezing import freeze
+from ecgquorum.members.registry import MEMBERS, MemberFactory, build_member, check_options
 
 __all__ = [
     "MEMBERS",
     "BandFilter",
+    "Bands",
     "CompactMember",
     "DilatedMember",
-    "Member",
-    "bands_from",
+    "FilteredMember",
+    "MemberFactory",
     "build_member",
-    "frozen",
+    "check_options",
+    "count_features",
+    "embed",
+    "forward_with_features",
+    "freeze",
+    "norm_layers",
+    "norm_output",
+    "parse_bands",
     "rings",
     "valid_span",
 ]

@@ -1,8 +1,8 @@
-"""A small residual network for two CPU cores that keeps the paper's input space.
+"""A small residual network that trains on two CPU cores and takes the same input as the paper's network.
 
-Its first layer is a fixed, differentiable, anti-aliased decimation to about 100 Hz, so an input of 300 Hz and
-microvolts, and an attack on it, mean what they mean for the paper's network. Padding is masked in every block and in
-the mean over time: the answer does not depend on how much of it there is.
+Its first layer is a fixed, differentiable, anti-aliased decimation to about 100 Hz, so that an attack of 50 microvolts
+at 300 Hz means the same for both networks. Padding is masked in every block and in the mean over time: logits do not
+depend on how much of it there is.
 """
 
 from itertools import pairwise
@@ -14,11 +14,10 @@ from scipy.signal import firwin
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ecgquorum.members.band_filter import Bands
+from ecgquorum.members.contract import downsample_mask, valid_span
 from ecgquorum.members.kernels.batch_norm import BatchNorm2d
 from ecgquorum.members.kernels.dropout import Dropout
 from ecgquorum.members.kernels.folding import Folding, is_frozen
-from ecgquorum.members.member import Block, Member, downsample_mask, valid_span
 from ecgquorum.parallel import distributed
 
 INNER_RATE_HZ = 100.0
@@ -27,7 +26,7 @@ _KERNEL = 7
 
 
 class Decimation(nn.Module):
-    """Every n-th sample after a low-pass filter just below the new half rate; a fixed filter, not a parameter."""
+    """Keep every n-th sample after a fixed low-pass filter just below half the new rate."""
 
     taps: Tensor
 
@@ -48,10 +47,9 @@ class Decimation(nn.Module):
 
 
 class _ConvNorm(nn.Module):
-    """A convolution along time and its batch norm, folded into one while nothing is trained.
+    """A convolution along time and its batch norm, folded into one while the network is frozen.
 
-    Signals are (batch, channel, 1, time) with the channels of a sample side by side in memory, which is how PyTorch
-    convolves small shapes fastest on a CPU.
+    Signals are (batch, channel, 1, time) in channels-last memory, the fastest layout for small shapes on a CPU.
     """
 
     def __init__(self, n_in: int, n_out: int, kernel: int, step: int) -> None:
@@ -68,26 +66,20 @@ class _ConvNorm(nn.Module):
         return normalised
 
 
-@final
-class _Stem(Block):
+class _Stem(nn.Module):
+    """The first convolution, which halves the time resolution."""
+
     def __init__(self, n_leads: int, n_out: int) -> None:
         super().__init__()
         self.last = _ConvNorm(n_leads, n_out, 15, step=2)
 
-    def normalised(self, h: Tensor, where: Tensor | None) -> Tensor:
-        normalised: Tensor = self.last(_masked(h, where))
-        return normalised.contiguous(memory_format=torch.channels_last)
-
-    def finished(self, normalised: Tensor, h: Tensor, where: Tensor | None) -> Tensor:  # noqa: ARG002
-        return F.relu(normalised, inplace=True)
-
-    def beyond(self, where: Tensor | None, h: Tensor) -> Tensor | None:  # noqa: ARG002
-        return _coarser(where)
+    def forward(self, h: Tensor, mask: Tensor | None) -> Tensor:
+        normed: Tensor = self.last(_apply_mask(h, mask))
+        return F.relu(normed.contiguous(memory_format=torch.channels_last), inplace=True)
 
 
-@final
-class _ResidualBlock(Block):
-    """Two convolutions beside a shortcut; the first one and the shortcut halve the time resolution."""
+class _ResidualBlock(nn.Module):
+    """Two convolutions and a shortcut; the first convolution and the shortcut halve the time resolution."""
 
     def __init__(self, n_in: int, n_out: int, dropout: float) -> None:
         super().__init__()
@@ -96,19 +88,17 @@ class _ResidualBlock(Block):
         self.shortcut = nn.Conv2d(n_in, n_out, 1, bias=False)
         self.dropout = Dropout(dropout)
 
-    def normalised(self, h: Tensor, where: Tensor | None) -> Tensor:
-        inner = self.dropout(F.relu(self.first(_masked(h, where)), inplace=True))
-        normalised: Tensor = self.last(_masked(inner, _coarser(where)))
-        return normalised
+    def forward(self, h: Tensor, mask: Tensor | None) -> Tensor:
+        inner = self.dropout(F.relu(self.first(_apply_mask(h, mask)), inplace=True))
+        normed: Tensor = self.last(_apply_mask(inner, _next_mask(mask)))
+        return F.relu(normed + self._shortcut(h), inplace=True)
 
-    def finished(self, normalised: Tensor, h: Tensor, where: Tensor | None) -> Tensor:  # noqa: ARG002
-        return F.relu(normalised + self._halved(h), inplace=True)
+    def _shortcut(self, h: Tensor) -> Tensor:
+        """Apply the 1x1 convolution to every second sample.
 
-    def _halved(self, h: Tensor) -> Tensor:
-        """The shortcut, of every second sample.
-
-        Neighbours are taken as one sample of twice the channels, of which the second half has no weight: this needs no
-        copy, forward or back. (A step of 2 in a convolution of one tap writes beyond its memory in PyTorch 2.13.)
+        Two neighbours are taken as one sample of twice the channels, of which the second half has weight zero: this
+        needs no copy, forward or backward. (A stride of 2 in a 1x1 channels-last convolution writes beyond its memory
+        in PyTorch 2.13.)
         """
         n_records, n_channels, _, n_samples = h.shape
         if n_samples % 2:
@@ -117,70 +107,75 @@ class _ResidualBlock(Block):
         weight = torch.cat([self.shortcut.weight, torch.zeros_like(self.shortcut.weight)], dim=1)
         return F.conv2d(by_time.permute(0, 3, 1, 2), weight)
 
-    def beyond(self, where: Tensor | None, h: Tensor) -> Tensor | None:  # noqa: ARG002
-        return _coarser(where)
+
+def _apply_mask(h: Tensor, mask: Tensor | None) -> Tensor:
+    return h if mask is None else h * mask
 
 
-def _masked(h: Tensor, live: Tensor | None) -> Tensor:
-    return h if live is None else h * live
-
-
-def _coarser(live: Tensor | None) -> Tensor | None:
-    return None if live is None else downsample_mask(live[:, :, 0], 2)[:, :, None]
+def _next_mask(mask: Tensor | None) -> Tensor | None:
+    """The mask at half the time resolution."""
+    return None if mask is None else downsample_mask(mask[:, :, 0], 2)[:, :, None]
 
 
 @final
-class CompactMember(Member):
+class CompactMember(nn.Module):
     """About 0.4 million parameters at width 1.
 
-    Blocks tell each other where the recording is: (batch, 1, 1, time), 1 on it and 0 on padding; None: everywhere.
+    Blocks pass on a mask (batch, 1, 1, time), 1 on the recording and 0 on padding; None: 1 everywhere.
+
+    width:        factor on the number of channels
+    dropout:      share of activations dropped in training
+    crop_padding: leave out padding that no recording of the batch reaches; the logits are the same without it
     """
 
     def __init__(
-        self,
-        n_leads: int,
-        n_classes: int,
-        rate_hz: float,
-        *,
-        width: float = 1.0,
-        dropout: float = 0.3,
-        bands: Bands | None = None,
+        self, n_leads: int, n_classes: int, rate_hz: float, *, width: float = 1.0, dropout: float = 0.3
     ) -> None:
+        super().__init__()
+        self.config = {"width": width, "dropout": dropout}
+        self.crop_padding = True
         channels = [max(4, round(c * width)) for c in _CHANNELS]
-        blocks: list[Block] = [_Stem(n_leads, channels[0])]
-        blocks += [_ResidualBlock(a, b, dropout) for a, b in pairwise(channels)]
-        super().__init__(blocks, channels[-1], n_classes, rate_hz, bands)
         self.decimation = Decimation(max(1, round(rate_hz / INNER_RATE_HZ)))
+        self.blocks = nn.ModuleList(
+            [_Stem(n_leads, channels[0]), *(_ResidualBlock(a, b, dropout) for a, b in pairwise(channels))]
+        )
+        self.head = nn.Linear(channels[-1], n_classes)
 
-    def entered(self, x: Tensor, span: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        """The recording at about 100 Hz, and where it is: the rest of the window is padding.
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits (batch, class) of x, (batch, lead, time), padded with zeros."""
+        logits: Tensor = self.head(self.embed(x))
+        return logits
 
-        Padding that no recording of the batch reaches is left out: it would be masked in every block.
-        """
-        live, heard = valid_span(x), self.bands(x)
-        if torch.compiler.is_exporting():  # a graph cannot look at what is in a batch
-            return self.decimation(heard)[:, :, None], downsample_mask(live, self.decimation.factor)[:, :, None]
-        first, last = self._reached(live if span is None else span)
-        if self.training and distributed.shared():  # batch norm counts what is left, which must be the same for all
-            first, last = distributed.widest(first, last)
-        if last - first < x.shape[2]:
-            live, heard = live[..., first:last], heard[..., first:last]
-        live = downsample_mask(live, self.decimation.factor)
-        return self.decimation(heard)[:, :, None], None if bool(live.all()) else live[:, :, None]
+    def embed(self, x: Tensor) -> Tensor:
+        """Return features (batch, feature): the mean of the last block over the recording, not over padding."""
+        h, mask = self._stem_input(x)
+        for block in self.blocks:
+            h, mask = block(h, mask), _next_mask(mask)
+        if mask is None:
+            return h.mean(dim=(2, 3))
+        return (h * mask).sum(dim=(2, 3)) / mask.sum(dim=(2, 3))
 
-    def _reached(self, live: Tensor) -> tuple[int, int]:
-        """From where to where there is a recording, and as much around it as the decimation looks ahead and behind.
+    def _stem_input(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The recordings at about 100 Hz and their mask, without padding that no recording of the batch reaches."""
+        valid = valid_span(x)
+        if torch.compiler.is_exporting():  # an exported graph cannot depend on the content of a batch
+            return self.decimation(x)[:, :, None], downsample_mask(valid, self.decimation.factor)[:, :, None]
+        if self.crop_padding:
+            first, last = self._crop(valid)
+            if self.training and distributed.shared():  # batch norm counts what is left, which must agree on all ranks
+                first, last = distributed.widest(first, last)
+            if last - first < x.shape[2]:
+                valid, x = valid[..., first:last], x[..., first:last]
+        mask = downsample_mask(valid, self.decimation.factor)
+        return self.decimation(x)[:, :, None], None if bool(mask.all()) else mask[:, :, None]
+
+    def _crop(self, valid: Tensor) -> tuple[int, int]:
+        """Where the recordings of the batch begin and end, with the margin that the decimation filter reaches.
 
         Both are whole steps of the coarsest grid, so that every block sees the same samples as in the whole window.
         """
-        n_samples, coarsest = live.shape[2], self.decimation.factor << len(self.blocks)
+        n_samples, coarsest = valid.shape[2], self.decimation.factor << len(self.blocks)
         margin = self.decimation.taps.shape[-1] // 2
-        anywhere = live.amax(dim=(0, 1)).nonzero()
+        anywhere = valid.amax(dim=(0, 1)).nonzero()
         first, last = int(anywhere[0]) - margin, int(anywhere[-1]) + 1 + margin
         return max(0, first // coarsest * coarsest), min(n_samples, -(-last // coarsest) * coarsest)
-
-    def pooled(self, h: Tensor, where: Tensor | None) -> Tensor:
-        """Mean over the recording, not over padding."""
-        if where is None:
-            return h.mean(dim=(2, 3))
-        return (h * where).sum(dim=(2, 3)) / where.sum(dim=(2, 3))

@@ -2,9 +2,9 @@
 
 After Han et al., "Deep learning models for electrocardiograms are susceptible to adversarial attack", 2020.
 
-Its max-pools are dilated and read only every second position of the block before them, and so do, in turn, the blocks
-before those: half of what the published network computes is never read. Here only what is read is computed. Every
-block's output lives on a `Grid` of positions of the published one's; the answers are the same, for every length.
+Its max-pools are dilated: they read only every second position of the block before them, and so do, in turn, the
+blocks before those. Half of what the published network computes is never read. Here only what is read is computed.
+Every block's output lives on a `Grid` of positions of the published block's; logits are the same, for every length.
 """
 
 from typing import NamedTuple, final
@@ -13,13 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ecgquorum.members.band_filter import Bands
 from ecgquorum.members.kernels.batch_norm import BatchNorm1d
 from ecgquorum.members.kernels.dropout import Dropout
 from ecgquorum.members.kernels.folding import Folded, Folding, is_frozen
 from ecgquorum.members.kernels.patch_convolution import patch_convolved
 from ecgquorum.members.kernels.tiled_convolution import Geometry, convolved
-from ecgquorum.members.member import Block, Member
 
 
 class _Shape(NamedTuple):
@@ -98,10 +96,10 @@ PLANS = _plans()
 
 
 @final
-class _DilatedBlock(Block):
+class _DilatedBlock(nn.Module):
     """One block of the published network, on the positions that are read of it.
 
-    Where it is in the signal is told by the length of the published block's input.
+    `length` is the number of samples of the published block's input.
     """
 
     def __init__(self, n_in: int, n_out: int, plan: Plan, dropout: float) -> None:
@@ -113,38 +111,28 @@ class _DilatedBlock(Block):
         self.dropout = Dropout(dropout)
         self._folding = Folding()
 
-    def normalised(self, h: Tensor, where: int) -> Tensor:
-        """The activation after the batch norm, on the positions that are needed."""
-        if is_frozen(self.conv, self.norm):
-            return self._folded(h, where, relu=False)
-        normalised: Tensor = self.norm(self._convolved(h, where, self.conv.weight, self.conv.bias))
-        return normalised
-
-    def finished(self, normalised: Tensor, h: Tensor, where: int) -> Tensor:  # noqa: ARG002
-        """Pool, ReLU and dropout: the larger of two is rectified instead of two, which keeps less for the gradient."""
-        finished: Tensor = self.dropout(F.relu(self._pooled(normalised, where)))
-        return finished
-
-    def forward(self, h: Tensor, where: int) -> Tensor:
-        """The block's output."""
+    def forward(self, h: Tensor, length: int) -> Tensor:
+        """Return the block's output; of two positions the larger is rectified, which keeps less for the gradient."""
         if is_frozen(self.conv, self.norm):
             if self.plan.reads.step != self.plan.convolved.step and h.device.type == "cpu":
-                return self._folded_and_pooled(h, where)
-            return self._pooled(self._folded(h, where, relu=True), where)
-        return self.finished(self.normalised(h, where), h, where)
+                return self._convolve_folded_and_pool(h, length)
+            return self._pool(self._convolve_folded(h, length), length)
+        normed: Tensor = self.norm(self._convolve(h, length, self.conv.weight, self.conv.bias))
+        output: Tensor = self.dropout(F.relu(self._pool(normed, length)))
+        return output
 
-    def beyond(self, where: int, h: Tensor) -> int:  # noqa: ARG002
-        """The length of the published block's output."""
-        return self.plan.lengths(where)[1]
+    def output_length(self, length: int) -> int:
+        """Return the length of the published block's output."""
+        return self.plan.lengths(length)[1]
 
-    def _folded(self, h: Tensor, where: int, *, relu: bool) -> Tensor:
+    def _convolve_folded(self, h: Tensor, length: int) -> Tensor:
         folded = self._folding(self.conv, self.norm)
-        return self._convolved(h, where, folded.weight, folded.bias, relu=relu, folded=folded)
+        return self._convolve(h, length, folded.weight, folded.bias, relu=True, folded=folded)
 
-    def _convolved(
+    def _convolve(
         self,
         h: Tensor,
-        where: int,
+        length: int,
         weight: Tensor,
         bias: Tensor | None,
         *,
@@ -153,7 +141,7 @@ class _DilatedBlock(Block):
     ) -> Tensor:
         """The convolution at the positions that are needed, from those that are there."""
         shape, reads, wanted = self.plan.shape, self.plan.reads, self.plan.convolved
-        n_out = wanted.count(self.plan.lengths(where)[0])
+        n_out = wanted.count(self.plan.lengths(length)[0])
         if reads.step == wanted.step:
             step, dilation = 1, shape.dilation // reads.step
             left = (shape.padding + reads.first - wanted.first) // reads.step
@@ -163,13 +151,13 @@ class _DilatedBlock(Block):
         geometry = Geometry(shape.kernel, dilation, left, right, step)
         return convolved(h, weight, bias, geometry, relu=relu, tiled=folded.in_tiles if folded else None)
 
-    def _folded_and_pooled(self, h: Tensor, where: int) -> Tensor:
+    def _convolve_folded_and_pool(self, h: Tensor, length: int) -> Tensor:
         """The first block: each of the two positions that the pool compares is convolved by itself.
 
         Where the pool reads its own padding, nothing comes out.
         """
         shape, wanted, gives = self.plan.shape, self.plan.convolved, self.plan.gives
-        n_conv, n_out = self.plan.lengths(where)
+        n_conv, n_out = self.plan.lengths(length)
         count, folded = gives.count(n_out), self._folding(self.conv, self.norm)
         n_there, step = wanted.count(n_conv), wanted.step * gives.step
         compared = []
@@ -182,7 +170,7 @@ class _DilatedBlock(Block):
             compared.append(patch_convolved(h, folded.weight, folded.bias, geometry, silent))
         return torch.maximum(*compared)
 
-    def _pooled(self, h: Tensor, where: int) -> Tensor:
+    def _pool(self, h: Tensor, length: int) -> Tensor:
         """The larger of the published positions 2j - 1 and 2j + 1, that is of j - 1 and j of the odd ones.
 
         It is rectified, before or after, so zeros stand for the pool's padding.
@@ -190,7 +178,7 @@ class _DilatedBlock(Block):
         if not self.plan.shape.pooled:
             return h
         gives = self.plan.gives
-        count = gives.count(self.plan.lengths(where)[1])
+        count = gives.count(self.plan.lengths(length)[1])
         last = gives.first + gives.step * (count - 1)
         padded = F.pad(h, (1, max(0, last + 1 - h.shape[2])))
         before = padded[..., gives.first : last + 1 : gives.step]
@@ -199,34 +187,34 @@ class _DilatedBlock(Block):
 
 
 @final
-class DilatedMember(Member):
-    """The 13-block dilated CNN; at width 1 exactly the published one.
+class DilatedMember(nn.Module):
+    """The 13-block dilated CNN; at width 1 exactly the published one. Padding is part of the signal, as published.
 
-    While training, batch-norm statistics are over the positions that are read, not over those that nobody reads.
+    While training, batch-norm statistics are over the positions that are read.
+
+    width:   factor on the number of channels
+    dropout: share of activations dropped in training
     """
 
-    def __init__(
-        self,
-        n_leads: int,
-        n_classes: int,
-        rate_hz: float,
-        *,
-        width: float = 1.0,
-        dropout: float = 0.3,
-        bands: Bands | None = None,
-    ) -> None:
-        blocks: list[Block] = []
-        n_in = n_leads
-        for plan in PLANS:
-            n_out = max(4, round(plan.shape.channels * width))
-            blocks.append(_DilatedBlock(n_in, n_out, plan, dropout))
-            n_in = n_out
-        super().__init__(blocks, n_in, n_classes, rate_hz, bands)
+    def __init__(self, n_leads: int, n_classes: int, *, width: float = 1.0, dropout: float = 0.3) -> None:
+        super().__init__()
+        self.config = {"width": width, "dropout": dropout}
+        channels = [n_leads, *(max(4, round(plan.shape.channels * width)) for plan in PLANS)]
+        self.blocks = nn.ModuleList(
+            _DilatedBlock(n_in, n_out, plan, dropout)
+            for n_in, n_out, plan in zip(channels, channels[1:], PLANS, strict=False)
+        )
+        self.head = nn.Linear(channels[-1], n_classes)
 
-    def entered(self, x: Tensor, span: Tensor | None = None) -> tuple[Tensor, int]:  # noqa: ARG002
-        """As published: padding is part of the signal, and the mean runs over all of the window."""
-        return self.bands(x), x.shape[2]
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits (batch, class) of x, (batch, lead, time)."""
+        logits: Tensor = self.head(self.embed(x))
+        return logits
 
-    def pooled(self, h: Tensor, where: int) -> Tensor:  # noqa: ARG002
-        """Mean over time."""
+    def embed(self, x: Tensor) -> Tensor:
+        """Return features (batch, feature): the mean of the last block over time."""
+        h, length = x, x.shape[2]
+        for block in self.blocks:
+            assert isinstance(block, _DilatedBlock)  # noqa: S101 (for the type checker)
+            h, length = block(h, length), block.output_length(length)
         return h.mean(dim=2)

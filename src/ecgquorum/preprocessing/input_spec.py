@@ -12,7 +12,7 @@ from ecgquorum.preprocessing.lead_derivation import derive_lead
 from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, normalise_lead
 from ecgquorum.recordings.recording import Recording
 
-Scaling = Literal["microvolt", "unit"]
+Scaling = Literal["microvolt", "unit", "none"]
 Signal = NDArray[np.float32]
 
 _MOST_MISSING = 0.5
@@ -24,7 +24,8 @@ class InputSpec:
     """The input that a model expects.
 
     leads:    in this order; `("ECG",)` means one lead, whichever it is
-    scaling:  "microvolt": in microvolts; "unit": each lead divided by its largest magnitude, to -1..1
+    scaling:  "microvolt": in microvolts; "unit": each lead divided by its largest magnitude, to -1..1; "none":
+              millivolts, or whatever an array holds, as they are
     window_s: length of the input: a shorter recording is padded with zeros on both sides, a longer one is classified
               in several windows
     """
@@ -56,6 +57,8 @@ class InputSpec:
 
     def scale(self, millivolts: Signal) -> Signal:
         """Scale (lead, time) millivolts as `scaling` says; an all-zero lead stays zero."""
+        if self.scaling == "none":
+            return millivolts
         if self.scaling == "microvolt":
             return np.asarray(millivolts * np.float32(1000))
         peak = np.abs(millivolts).max(axis=1, keepdims=True)

@@ -7,7 +7,7 @@ from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD
 from ecgquorum.recordings.read_recording import read
 from ecgquorum.recordings.reader_protocol import Reader, reader
 from ecgquorum.recordings.readers import READERS
-from ecgquorum.recordings.recording import Recording
+from ecgquorum.recordings.recording import Recording, recordings_from_array
 from ecgquorum.recordings.sandbox import SandboxLimits
 from ecgquorum.recordings.writers import write
 
@@ -25,5 +25,6 @@ __all__ = [
     "discover_recordings",
     "read",
     "reader",
+    "recordings_from_array",
     "write",
 ]

@@ -1,5 +1,6 @@
 """One ECG recording in memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.leads import normalise_lead
-from ecgquorum.recordings.units import Correction
+from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, normalise_lead
+from ecgquorum.recordings.units import Correction, millivolts_in
 
 SLOWEST_RATE_HZ, FASTEST_RATE_HZ = 25.0, 100_000.0
 """Sampling rates outside of this range are an error of the file."""
@@ -75,3 +76,31 @@ def one_line(error: BaseException) -> str:
     """Type and text of an error on one line, for a message."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
+
+
+def recordings_from_array(
+    samples: Any, *, rate_hz: float | None, leads: Sequence[str] | None = None, units: str = "mV"
+) -> list[Recording]:
+    """Return the recordings in an array of (time,), (lead, time) or (record, lead, time); ids are "0", "1", ...
+
+    leads: their names; by default one unnamed lead, or the twelve standard leads
+    units: "mV", "uV" or another unit of voltage
+    """
+    array = np.asarray(samples, dtype=np.float32)
+    if array.ndim not in (1, 2, 3) or array.size == 0:
+        raise RecordingError(
+            f"expected an array of (time,), (lead, time) or (record, lead, time), found the shape {array.shape}"
+        )
+    if rate_hz is None:
+        raise RecordingError("an array has no sampling rate of its own: give rate_hz= in samples per second")
+    array = array.reshape((1,) * (3 - array.ndim) + array.shape)
+    if leads is None:
+        by_count = {1: (UNNAMED_LEAD,), len(STANDARD_LEADS): STANDARD_LEADS}
+        leads = by_count.get(array.shape[1])
+        if leads is None:
+            raise RecordingError(f"an array of {array.shape[1]} leads does not name them: give leads=")
+    factor = millivolts_in(units)
+    if factor is None:
+        raise RecordingError(f"units: expected a unit of voltage such as mV or uV, found {units!r}")
+    millivolts = array * np.float32(factor)
+    return [Recording(str(i), one, rate_hz, tuple(leads), unit=units) for i, one in enumerate(millivolts)]

@@ -54,7 +54,7 @@ def _labels(desk: Desk) -> tuple[str, ...]:
 
 def _uploaded(desk: Desk, number: int, label: str) -> str:
     """Simulate a recording, upload it as a user would, and give its id; some in two files, some disturbed."""
-    leads = desk.ensemble.spec.leads
+    leads = desk.ensemble.input.leads
     noise = (1.0, 1.0, 1.0, 4.0)[number % 4]
     recording = simulate(
         label, seed=_SEED + number, seconds=_SECONDS, rate_hz=_RATE_HZ, leads=leads, noise=noise

@@ -150,7 +150,7 @@ def upload_page(request: Request, desk: ThisDesk, who: Who) -> HTMLResponse:
         "upload.html",
         endings=",".join(KNOWN_ENDINGS),
         limit_mb=desk.settings.upload_bytes >> 20,
-        leads=desk.ensemble.spec.leads,
+        leads=desk.ensemble.input.leads,
     )
 
 

@@ -74,7 +74,7 @@ def work(settings: Settings, alive: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     desk = Desk(settings)
     name = f"{socket.gethostname()[:32]}-{os.getpid()}-{secrets.token_hex(4)}"
-    wanted = ReadOptions(desk.ensemble.spec, settings.lead, whole_bytes=TRACE_BYTES)
+    wanted = ReadOptions(desk.ensemble.input, settings.lead, whole_bytes=TRACE_BYTES)
     with Readers(wanted) as readers:
         while _is_held(alive, 0.0):
             if classify_some(desk, readers, name) == 0 and not _is_held(alive, _IDLE_S):

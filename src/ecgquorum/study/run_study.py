@@ -114,7 +114,7 @@ def _check_plans(study: Study, cohort: Cohort) -> None:
     spec = InputSpec(cohort.leads, cohort.rate_hz, study.input.scaling, study.input.window_s)
     for condition, recipe in plan_conditions(study.evaluation):
         if recipe:
-            build_attack(recipe, condition.epsilon, spec)
+            build_attack(recipe.kind, condition.epsilon, recipe.options, spec)
 
 
 def _check_out(out: Path, study: Study, cohort: Cohort | None) -> None:

@@ -7,11 +7,11 @@ import numpy as np
 import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
+from torch import Tensor, nn
 
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.cohorts import Cohort
-from ecgquorum.members import Member, frozen
+from ecgquorum.members import embed, freeze
 from ecgquorum.preprocessing import InputSpec
 
 _BATCH = 64
@@ -28,7 +28,7 @@ class MemberStore:
         """Where the training's checkpoint is, or will be."""
         return self.path / identity[:_NAME] / "checkpoint.safetensors"
 
-    def features(self, identity: str, member: Member, cohort: Cohort, spec: InputSpec) -> Tensor:
+    def features(self, identity: str, member: nn.Module, cohort: Cohort, spec: InputSpec) -> Tensor:
         """The deployed member's features of every train recording, (record, feature).
 
         They are computed once and kept with a hash of the weights they came from; others are computed anew.
@@ -47,18 +47,18 @@ class MemberStore:
         return computed
 
 
-def _weights_hash(member: Member) -> str:
+def _weights_hash(member: nn.Module) -> str:
     digest = hashlib.sha256()
     for name, tensor in member.state_dict().items():
         digest.update(name.encode() + tensor.detach().cpu().numpy().tobytes())
     return digest.hexdigest()
 
 
-def extract_features(member: Member, cohort: Cohort, indices: np.ndarray, spec: InputSpec) -> Tensor:
+def extract_features(member: nn.Module, cohort: Cohort, indices: np.ndarray, spec: InputSpec) -> Tensor:
     """(record, feature) of these recordings, whole windows, in evaluation mode, on the CPU."""
     device = next(member.parameters()).device
     parts = []
     for start in range(0, len(indices), _BATCH):
-        with frozen(member), torch.inference_mode():
-            parts.append(member.embed(cohort.batch(indices[start : start + _BATCH], spec).signal.to(device)).cpu())
+        with freeze(member), torch.inference_mode():
+            parts.append(embed(member, cohort.batch(indices[start : start + _BATCH], spec).signal.to(device)).cpu())
     return torch.cat(parts)

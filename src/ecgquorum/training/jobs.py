@@ -8,11 +8,13 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from ecgquorum._internal.atomic import write_atomic
+from ecgquorum._internal.seeds import derive_seed
 from ecgquorum.cohorts import Cohort
 from ecgquorum.errors import TrainingError
-from ecgquorum.members import Member, build_member
+from ecgquorum.members import BandFilter, build_member, count_features, parse_bands
 from ecgquorum.parallel import distributed
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import Recipe
@@ -60,9 +62,25 @@ def wait_for_jobs(recipe: Recipe, cohort: Cohort, store: str | Path) -> None:
     Trainings(recipe, cohort, MemberStore(store), torch.device("cpu"), SilentObserver()).wait_for_all()
 
 
-def fresh_member(recipe: Recipe, cohort: Cohort, index: int) -> Member:
+def fresh_member(recipe: Recipe, cohort: Cohort, index: int) -> nn.Module:
     """A member as it is before it is trained."""
-    return build_member(recipe, index, n_leads=len(cohort.leads), n_classes=len(cohort.classes), rate_hz=cohort.rate_hz)
+    n_leads, n_classes = len(cohort.leads), len(cohort.classes)
+    return build_recipe_member(recipe, index, n_leads=n_leads, n_classes=n_classes, rate_hz=cohort.rate_hz)
+
+
+def build_recipe_member(recipe: Recipe, index: int, *, n_leads: int, n_classes: int, rate_hz: float) -> nn.Module:
+    """Build the recipe's member number `index`, initialised from the recipe's seed, behind its band filter."""
+    network = build_member(
+        recipe.member.kind,
+        n_leads=n_leads,
+        n_classes=n_classes,
+        rate_hz=rate_hz,
+        index=index,
+        seed=derive_seed(recipe.seed, "member", index, "weights"),
+        options={"width": recipe.member.width, "dropout": recipe.member.dropout},
+    )
+    bands = parse_bands(recipe.bands_of(index), rate_hz)
+    return network if bands is None else BandFilter(bands, rate_hz).then(network)
 
 
 class Trainings:
@@ -86,11 +104,11 @@ class Trainings:
         self._observer = observer if distributed.is_first() else SilentObserver()
         self._history_path = history_path if distributed.is_first() else None
         self._units = {unit.identity: unit for unit in plan_jobs(recipe, cohort.data_hash)}
-        self._trained: dict[str, list[Member]] = {}
+        self._trained: dict[str, list[nn.Module]] = {}
 
-    def trained_members(self) -> list[Member]:
+    def trained_members(self) -> list[nn.Module]:
         """Every member as its last training left it."""
-        latest: dict[int, Member] = {}
+        latest: dict[int, nn.Module] = {}
         for identity, unit in self._units.items():
             latest |= dict(zip(unit.members, self.trained(identity), strict=True))
         return [latest[index] for index in range(self.recipe.members)]
@@ -122,13 +140,13 @@ class Trainings:
         state = Checkpoint.load(path, unit.identity)
         return state if state.epoch >= plan_phase(self.recipe, unit.phase).epochs else None
 
-    def trained(self, identity: str) -> list[Member]:
+    def trained(self, identity: str) -> list[nn.Module]:
         """A unit's members with their deployed weights, from the store or trained now."""
         if identity not in self._trained:
             self._trained[identity] = self._trained_unit(self._units[identity])
         return self._trained[identity]
 
-    def _trained_unit(self, unit: Unit) -> list[Member]:
+    def _trained_unit(self, unit: Unit) -> list[nn.Module]:
         plan, path = plan_phase(self.recipe, unit.phase), self.store.checkpoint_path(unit.identity)
         members = [fresh_member(self.recipe, self.cohort, index) for index in unit.members]
         state = self._finished(unit)
@@ -143,7 +161,7 @@ class Trainings:
         self.history += state.history
         return [member.to(self.device) for member in members]
 
-    def _phase(self, unit: Unit, members: list[Member]) -> Phase:
+    def _phase(self, unit: Unit, members: list[nn.Module]) -> Phase:
         for member, before in zip(members, unit.continues, strict=False):
             member.load_state_dict(self.trained(before)[0].state_dict())
         stream = ("member", unit.members[0]) if unit.phase == "base" else (unit.phase, *unit.members)
@@ -163,7 +181,10 @@ class Trainings:
     def _features(self, identity: str) -> torch.Tensor:
         """A trained member's features of every train recording."""
         member = self.trained(identity)[0]
-        shape = (len(self.cohort.part("train")), member.n_features)
+        shape = (
+            len(self.cohort.part("train")),
+            count_features(member, self.cohort.batch([0], self.spec).signal.to(self.device)),
+        )
         return distributed.from_first(lambda: self.store.features(identity, member, self.cohort, self.spec), shape)
 
     def _record(self, rows: list[Row]) -> None:

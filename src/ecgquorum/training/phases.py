@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ecgquorum._internal.seeds import torch_generator
-from ecgquorum.attacks import PGD, pgd_steps, random_perturbation
+from ecgquorum.attacks import PGD, random_perturbation
 from ecgquorum.cohorts import Batch, Cohort
-from ecgquorum.members import Member, frozen
+from ecgquorum.losses import distill_features
+from ecgquorum.members import forward_with_features, freeze, norm_layers
 from ecgquorum.parallel import distributed
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import AdversarialRecipe, DvergeRecipe, Recipe, TrainingRecipe
@@ -68,7 +69,7 @@ class PhaseContext:
 class Phase(ABC):
     """Members in training, their loss and their judge."""
 
-    def __init__(self, members: list[Member], setting: PhaseContext, decorrelations: list[Decorrelation]) -> None:
+    def __init__(self, members: list[nn.Module], setting: PhaseContext, decorrelations: list[Decorrelation]) -> None:
         self.network = nn.ModuleList(members)
         self.members = members
         self.setting = setting
@@ -102,9 +103,9 @@ class Phase(ABC):
         """
         network, share = self.members[member], distributed.shard_batch(len(indices))
         with distributed.sharing(share):
-            features = network.embed(batch.signal)
+            logits, features = forward_with_features(network, batch.signal)
         smoothing = self.setting.plan.label_smoothing
-        loss = F.cross_entropy(network.head(features), batch.label, label_smoothing=smoothing) * share.weight
+        loss = F.cross_entropy(logits, batch.label, label_smoothing=smoothing) * share.weight
         return loss + self._decorrelations[member](features, indices, self._generator)
 
 
@@ -128,13 +129,14 @@ class BasePhase(Phase):
         recording itself would teach members to hide their gradients (Wong, Rice & Kolter 2020).
         """
         bounds = torch.rand(n_attacked, generator=self._generator) * epsilon
-        start = random_perturbation(batch.of(slice(n_attacked)), bounds[:, None, None], "linf", self._generator)
+        first = batch.of(slice(n_attacked))
+        start = random_perturbation(first.signal, first.valid, bounds[:, None, None], "linf", self._generator)
         rows = distributed.shard_batch(len(batch.label)).rows(n_attacked)
         some = batch.of(rows).to(self.setting.device)
         if len(some.label) == 0:
             return mine
         attack = PGD(bounds[rows], n_steps=1, step=1.25, start=start[rows].to(self.setting.device))
-        moved = attack(self.members[0], some).signal
+        moved = attack(self.members[0], some.signal, some.label, some.valid)
         return mine._replace(signal=torch.cat([moved, mine.signal[len(moved) :]]))
 
     def judged(self) -> Evaluation:
@@ -154,15 +156,19 @@ class AdversarialPhase(Phase):
         part = self.setting.recipe.adversarial
         return PGD(_bound(part), n_steps=part.steps, step=part.step)
 
+    def _attacked(self, batch: Batch) -> Batch:
+        mine = self.setting.mine(batch)
+        return mine._replace(signal=self._attack(self.members[0], mine.signal, mine.label, mine.valid))
+
     def losses(self, batch: Batch, indices: np.ndarray) -> Iterator[Tensor]:
         """Cross-entropy on the attacked batch, and the decorrelation term of its features."""
-        yield self._fitted(0, self._attack(self.members[0], self.setting.mine(batch)), indices)
+        yield self._fitted(0, self._attacked(batch), indices)
 
     def judged(self) -> Evaluation:
         """On the tune part under the training attack."""
         tally = _Tally()
         for batch in self.setting.tune_batches():
-            tally.count(self.members[0], self._attack(self.members[0], self.setting.mine(batch)), len(batch.label))
+            tally.count(self.members[0], self._attacked(batch), len(batch.label))
         return tally.evaluation()
 
 
@@ -204,11 +210,11 @@ class DvergePhase(Phase):
         return tally.evaluation()
 
     def _distilled(self, source: Batch, target: Batch, generator: torch.Generator) -> list[Batch]:
-        """This rank's rows of the source changed for each member, all at the same block."""
-        block = int(torch.randint(len(self.members[0].blocks), (), generator=generator))
-        part, span = self.setting.recipe.dverge, _span(source, target).to(self.setting.device)
+        """This rank's rows of the source changed for each member, all at the same batch-norm layer."""
+        layer = int(torch.randint(len(norm_layers(self.members[0])), (), generator=generator))
+        part = self.setting.recipe.dverge
         source, target = self.setting.mine(source), self.setting.mine(target)
-        return [distilled(member, source, target, block, part, span) for member in self.members]
+        return [distilled(member, source, target, layer, part) for member in self.members]
 
 
 def _bound(part: AdversarialRecipe | DvergeRecipe) -> float:
@@ -217,30 +223,18 @@ def _bound(part: AdversarialRecipe | DvergeRecipe) -> float:
     return part.epsilon
 
 
-def _span(source: Batch, target: Batch) -> Tensor:
-    """Where either has recordings: left to themselves, members would cut each to its own length."""
-    return torch.cat([source.valid, target.valid]).to(source.signal.dtype)
-
-
-def distilled(
-    member: Member, source: Batch, target: Batch, block: int, part: DvergeRecipe, span: Tensor | None = None
-) -> Batch:
-    """The source within epsilon of itself, moved towards the target's activation after the given block's batch norm.
-
-    z = argmin |stage(z, l) - stage(x, l)|^2, by steps along the sign of the gradient
-
-    span: where activations are compared, as for `Member.stage`, where these are not whole batches; absent: of both
-    """
-    span = _span(source, target) if span is None else span
-    with frozen(member):
-        with torch.no_grad():
-            wanted = member.stage(target.signal, block, span)
-
-        def likeness(z: Tensor) -> Tensor:
-            return -(member.stage(z, block, span) - wanted).square().mean(dim=(1, 2))
-
-        bound = torch.tensor(_bound(part), dtype=source.signal.dtype, device=source.signal.device)
-        moved = pgd_steps(likeness, source, bound, n_steps=part.steps, step=part.step)
+def distilled(member: nn.Module, source: Batch, target: Batch, layer: int, part: DvergeRecipe) -> Batch:
+    """The source within epsilon of itself, moved towards the target's activation after the given batch norm."""
+    moved = distill_features(
+        member,
+        source.signal,
+        target.signal,
+        layer,
+        epsilon=_bound(part),
+        valid=source.valid,
+        n_steps=part.steps,
+        step=part.step,
+    )
     return source._replace(signal=moved)
 
 
@@ -262,10 +256,10 @@ class _Tally:
     def __init__(self) -> None:
         self._loss = self._right = self._seen = 0.0
 
-    def count(self, member: Member, mine: Batch, n_records: int) -> None:
+    def count(self, member: nn.Module, mine: Batch, n_records: int) -> None:
         """Count this rank's rows of a batch of so many recordings."""
         copies = distributed.shard_batch(n_records).copies
-        with frozen(member), torch.inference_mode():
+        with freeze(member), torch.inference_mode():
             logits = member(mine.signal)
             self._loss += F.cross_entropy(logits, mine.label, reduction="sum").item() / copies
             self._right += int((logits.argmax(dim=1) == mine.label).sum()) / copies

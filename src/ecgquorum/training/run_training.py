@@ -22,14 +22,15 @@ from ecgquorum.ensemble.bundle import CARD, round_weights
 from ecgquorum.ensemble.diversity import report_diversity
 from ecgquorum.ensemble.prediction import information_range
 from ecgquorum.errors import FittingError, TrainingError
-from ecgquorum.members import Member
+from ecgquorum.losses import fewest_records
+from ecgquorum.members import count_features
 from ecgquorum.metrics.calibration import fit_temperature
 from ecgquorum.parallel import distributed
+from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import Recipe
 from ecgquorum.training.batches import n_batches
 from ecgquorum.training.checkpoint import copy_weights
 from ecgquorum.training.checkpoint_store import MemberStore, extract_features
-from ecgquorum.training.decorrelation import fewest_records
 from ecgquorum.training.jobs import Trainings, choose_device, fresh_member, wait_until
 from ecgquorum.training.loop import Observer, SilentObserver
 
@@ -74,7 +75,7 @@ def train_ensemble(
             if distributed.is_first():
                 _finish(Ensemble(members, cohort.classes, run.spec).to(where), recipe, cohort, out, where)
             distributed.wait()
-        return load_ensemble(out, where)
+        return load_ensemble(out, device=where)
 
 
 def _begin(out: Path, recipe: Recipe, cohort: Cohort, store: Path | None) -> None:
@@ -100,7 +101,7 @@ def _finish(ensemble: Ensemble, recipe: Recipe, cohort: Cohort, out: Path, devic
     computed: dict[str, Any] = {"device": str(device), "threads": torch.get_num_threads()}
     if distributed.n_ranks() > 1:
         computed["ranks"] = distributed.n_ranks()
-    save_bundle(ensemble, recipe, out, _facts(ensemble, cohort) | rounding | computed)
+    save_bundle(ensemble, out, recipe=recipe, facts=_facts(ensemble, cohort) | rounding | computed)
 
 
 def check_trainable(recipe: Recipe, cohort: Cohort) -> None:
@@ -110,7 +111,9 @@ def check_trainable(recipe: Recipe, cohort: Cohort) -> None:
     members = [fresh_member(recipe, cohort, index) for index in range(recipe.members)]
     if "dec" in recipe.parts:
         term, batch_size = recipe.decorrelation, recipe.training.batch_size
-        needed = fewest_records(members[0].n_features, term.projected, term.projection)
+        spec = InputSpec(cohort.leads, cohort.rate_hz, recipe.input.scaling, recipe.input.window_s)
+        n_features = count_features(members[0], cohort.batch([0], spec).signal)
+        needed = fewest_records(n_features, term.projected, term.projection)
         if batch_size < needed:
             raise TrainingError(
                 f"decorrelation: expected batches of at least {needed} recordings for a fit, found "
@@ -160,7 +163,7 @@ def _rounded(ensemble: Ensemble, cohort: Cohort) -> dict[str, Any]:
 
 
 def _temperature(ensemble: Ensemble, cohort: Cohort) -> float:
-    return fit_temperature(ensemble.predict_part(cohort, "tune").probs, cohort.labels[cohort.part("tune")])
+    return fit_temperature(ensemble.predict_part(cohort, "tune").raw_probs, cohort.labels[cohort.part("tune")])
 
 
 def _facts(ensemble: Ensemble, cohort: Cohort) -> dict[str, Any]:
@@ -169,8 +172,7 @@ def _facts(ensemble: Ensemble, cohort: Cohort) -> dict[str, Any]:
     prediction = ensemble.predict_part(cohort, "tune")
     labels = cohort.labels[tune]
     answers = prediction.member_probs.argmax(axis=2)
-    members = [member for member in ensemble.members if isinstance(member, Member)]
-    features = [extract_features(member, cohort, tune, ensemble.spec).double().numpy() for member in members]
+    features = [extract_features(member, cohort, tune, ensemble.input).double().numpy() for member in ensemble.members]
     return {
         "class_names": cohort.class_names,
         "data": cohort.card["source"],

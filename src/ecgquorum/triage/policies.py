@@ -115,7 +115,7 @@ class ExpectedCost(Policy):
     def expected(self, prediction: Prediction) -> Array:
         """(record,): the expected cost of the answer that is given."""
         answers = prediction.label_index
-        return np.asarray((prediction.calibrated * self._matrix(prediction.classes)[:, answers].T).sum(axis=1))
+        return np.asarray((prediction.probs * self._matrix(prediction.classes)[:, answers].T).sum(axis=1))
 
     def _matrix(self, classes: tuple[str, ...]) -> Array:
         """(true, answered)."""
@@ -163,12 +163,12 @@ class Conformal(Policy):
             raise PolicyError(f"conformal: expected an error rate between 0 and 1, found {alpha:g}")
         n = len(truth)
         rank = int(np.ceil((n + 1) * (1 - alpha)))
-        scores = np.sort(_reached(prediction.calibrated)[np.arange(n), truth])
+        scores = np.sort(_reached(prediction.probs)[np.arange(n), truth])
         return cls(alpha, float(scores[rank - 1]) if rank <= n else 1.0)
 
     def sets(self, prediction: Prediction) -> Flags:
         """(record, class): which classes are in each recording's set; the likeliest always is."""
-        inside = _reached(prediction.calibrated) <= self.quantile + 1e-12
+        inside = _reached(prediction.probs) <= self.quantile + 1e-12
         inside[np.arange(len(prediction)), prediction.label_index] = True
         return np.asarray(inside)
 

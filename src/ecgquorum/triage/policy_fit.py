@@ -21,7 +21,11 @@ def fit_policy(ensemble: Ensemble, cohort: Cohort, kind: str, value: float, cost
     """
     if kind not in KINDS:
         raise PolicyError(f"expected a policy of {', '.join(KINDS)}, found {kind!r}")
-    if (cohort.classes, cohort.leads, cohort.rate_hz) != (ensemble.classes, ensemble.spec.leads, ensemble.spec.rate_hz):
+    if (cohort.classes, cohort.leads, cohort.rate_hz) != (
+        ensemble.classes,
+        ensemble.input.leads,
+        ensemble.input.rate_hz,
+    ):
         raise PolicyError(f"{cohort.path}: expected the classes, leads and rate of the model, found others")
     if kind == "threshold":
         return Threshold(value)

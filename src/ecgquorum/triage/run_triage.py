@@ -46,7 +46,7 @@ def triage_files(
     out = Path(out)
     if out.exists() and not out.is_dir():
         raise TriageError(f"{out}: expected a folder, found a file")
-    options = options or ReadOptions(ensemble.spec)
+    options = options or ReadOptions(ensemble.input)
     defaults = options.defaults
     about = {
         "model": ensemble.card.get("weights_sha256", ""),

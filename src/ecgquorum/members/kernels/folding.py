@@ -1,4 +1,4 @@
-"""Batch norm folded into the convolution before it, while nothing is trained."""
+"""Fold batch norm into the convolution before it while a network is frozen."""
 
 from typing import Any, NamedTuple
 
@@ -12,21 +12,21 @@ Norm = nn.BatchNorm1d | nn.BatchNorm2d
 
 
 class Folded(NamedTuple):
-    """A convolution that does what a convolution and a batch norm did; its transform where it is convolved in tiles."""
+    """Weight and bias of a convolution with its batch norm; `tiled` holds the DFT of the weight once it is needed."""
 
     weight: Tensor
     bias: Tensor
     tiled: list[TiledKernel]
 
     def in_tiles(self) -> TiledKernel:
-        """The weight's transform, made when it is first asked for."""
+        """Return the weight's DFT, computed once."""
         if not self.tiled:
             self.tiled.append(TiledKernel(self.weight))
         return self.tiled[0]
 
 
 class Folding:
-    """The folded form of a convolution and its batch norm, kept until one of them changes."""
+    """Cache of the folded form of a convolution and its batch norm, until one of them changes."""
 
     def __init__(self) -> None:
         self._kept: tuple[tuple[Any, ...], Folded] | None = None
@@ -37,14 +37,14 @@ class Folding:
         state = tuple((t.data_ptr(), t._version, t.dtype) for t in tensors if t is not None)
         if self._kept is None or self._kept[0] != state:
             with torch.inference_mode(False), torch.no_grad():
-                self._kept = (state, _folded(conv, norm))
+                self._kept = (state, _fold(conv, norm))
         return self._kept[1]
 
     def __deepcopy__(self, memo: Any) -> "Folding":
         return Folding()
 
 
-def _folded(conv: Convolution, norm: Norm) -> Folded:
+def _fold(conv: Convolution, norm: Norm) -> Folded:
     mean, variance = norm.running_mean, norm.running_var
     assert isinstance(mean, Tensor)  # noqa: S101 (for the type checker)
     assert isinstance(variance, Tensor)  # noqa: S101
@@ -56,6 +56,6 @@ def _folded(conv: Convolution, norm: Norm) -> Folded:
 
 
 def is_frozen(conv: Convolution, norm: Norm) -> bool:
-    """Whether statistics stand still, no parameter's gradient is wanted, and this is no tracing for another program."""
-    wanted = torch.is_grad_enabled() and conv.weight.requires_grad
+    """Whether the norm can be folded: evaluation mode, no gradient of parameters, no export, no hook on its output."""
+    wanted = (torch.is_grad_enabled() and conv.weight.requires_grad) or bool(norm._forward_hooks)
     return not norm.training and not wanted and not torch.compiler.is_exporting()

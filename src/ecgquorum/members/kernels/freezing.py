@@ -1,4 +1,4 @@
-"""A network as it answers: nothing in it moves."""
+"""Freeze networks for inference and attacks."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,10 +9,10 @@ from torch import nn
 
 
 @contextmanager
-def frozen(*models: Any) -> Iterator[None]:
-    """Evaluation mode and no gradients for parameters while the block runs; everything is put back afterwards.
+def freeze(*models: Any) -> Iterator[None]:
+    """Put models in evaluation mode and stop gradients of their parameters while the block runs; then restore both.
 
-    Batch-norm statistics do not move, since evaluation mode does not touch them. What is no `nn.Module` is left alone.
+    Anything that is not an `nn.Module` is ignored.
     """
     modules = [part for model in models if isinstance(model, nn.Module) for part in model.modules()]
     parameters = [p for model in models if isinstance(model, nn.Module) for p in model.parameters()]

@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.linear_model import LinearRegression
 
-from ecgquorum.training.decorrelation import decorrelation_loss, fewest_records, residual, whitened
+from ecgquorum.losses import decorrelation, fewest_records, residual, whiten_features
 
 PROJECTIONS = ["regressor", "regressor-with-ones", "regressand"]
 
@@ -35,11 +35,11 @@ def test_a_linear_map_of_the_same_features_is_found_out():
     z = features(0, n_features=32)
     mapped = z @ torch.randn(32, 32, dtype=torch.float64, generator=generator(1)) + 3
     for seed in range(4):
-        assert r2(decorrelation_loss(z, [mapped], generator(seed))) > 1 - 1e-3
+        assert r2(decorrelation(z, [mapped], generator=generator(seed))) > 1 - 1e-3
 
 
 def test_independent_features_have_the_floor_of_their_batch():
-    found = [r2(decorrelation_loss(features(2 * s), [features(2 * s + 1)], generator(s))) for s in range(60)]
+    found = [r2(decorrelation(features(2 * s), [features(2 * s + 1)], generator=generator(s))) for s in range(60)]
     assert np.mean(found) == pytest.approx(32 / 63, abs=0.01)
 
 
@@ -54,7 +54,7 @@ def test_without_projection_it_is_ordinary_least_squares(n_records):
     # as many projected columns as features: the projector is that of all of them
     ratios = set()
     for seed in range(8):
-        ratios.add(round(float(decorrelation_loss(a, [b], generator(seed), n_projected=20)), 5))
+        ratios.add(round(float(decorrelation(a, [b], generator=generator(seed), n_projected=20)), 5))
     forward, backward = (
         float(np.log(((y - y.mean(0)) ** 2).sum()) - np.log(((y - LinearRegression().fit(x, y).predict(x)) ** 2).sum()))
         for x, y in ((a.numpy(), b.numpy()), (b.numpy(), a.numpy()))
@@ -68,7 +68,7 @@ def test_the_gradient_is_the_right_one(projection, whiten):
     stored = [features(1, 12, 5), features(2, 12, 5)]
 
     def loss(z):
-        return decorrelation_loss(z, stored, generator(3), n_projected=3, projection=projection, whiten=whiten)
+        return decorrelation(z, stored, generator=generator(3), n_projected=3, projection=projection, whiten=whiten)
 
     assert torch.autograd.gradcheck(loss, features(0, 12, 5).requires_grad_())
 
@@ -81,7 +81,7 @@ def test_every_earlier_member_pulls_whatever_the_coins_say():
         seen.add(coins)
         z = features(0).requires_grad_()
         others = [features(i).requires_grad_() for i in (1, 2, 3)]
-        loss = decorrelation_loss(z, others, generator(seed))
+        loss = decorrelation(z, others, generator=generator(seed))
         gradients = torch.autograd.grad(loss, [z, *others])
         assert all(g.abs().max() > 1e-8 for g in gradients), coins
         # the part of our gradient that each pair gives: replacing one earlier member changes it
@@ -89,7 +89,7 @@ def test_every_earlier_member_pulls_whatever_the_coins_say():
             replaced = [*others]
             replaced[i] = features(99)
             z2 = features(0).requires_grad_()
-            other = torch.autograd.grad(decorrelation_loss(z2, replaced, generator(seed)), z2)[0]
+            other = torch.autograd.grad(decorrelation(z2, replaced, generator=generator(seed)), z2)[0]
             assert not torch.allclose(other, gradients[0], atol=1e-8)
     assert len(seen) > 3
 
@@ -99,7 +99,7 @@ def test_both_roles_are_drawn_equally_often():
     z, other = features(0, 100, 6), features(1, 100, 6)
     other[:, :2] = z[:, :2]
     other[:, 2:] *= 3
-    values = [round(float(decorrelation_loss(z, [other], generator(s), n_projected=6)), 2) for s in range(300)]
+    values = [round(float(decorrelation(z, [other], generator=generator(s), n_projected=6)), 2) for s in range(300)]
     assert len(set(values)) == 2
     assert 0.4 < np.mean(np.array(values) == values[0]) < 0.6
 
@@ -119,8 +119,12 @@ def test_gradients_stay_finite_for_deficient_features(projection, kind):
     for seed in range(6):
         for whiten in (False, True):
             ours = z.float().requires_grad_()
-            loss = decorrelation_loss(
-                ours, [z.float(), features(4, 80).float()], generator(seed), projection=projection, whiten=whiten
+            loss = decorrelation(
+                ours,
+                [z.float(), features(4, 80).float()],
+                generator=generator(seed),
+                projection=projection,
+                whiten=whiten,
             )
             loss.backward()
             assert torch.isfinite(loss)
@@ -129,16 +133,16 @@ def test_gradients_stay_finite_for_deficient_features(projection, kind):
 
 def test_small_batches_are_skipped():
     assert fewest_records(64, 32, "regressor") == 34
-    assert decorrelation_loss(features(0, 33), [features(1, 33)], generator()) is None
-    assert decorrelation_loss(features(0, 34), [features(1, 34)], generator()) is not None
-    assert decorrelation_loss(features(0, 65), [features(1, 65)], generator(), projection="regressand") is None
+    assert decorrelation(features(0, 33), [features(1, 33)], generator=generator()) == 0
+    assert decorrelation(features(0, 34), [features(1, 34)], generator=generator()) > 0
+    assert decorrelation(features(0, 65), [features(1, 65)], generator=generator(), projection="regressand") == 0
 
 
 def test_the_same_generator_draws_the_same_and_projections_are_fresh():
     z, other = features(0), features(1)
-    assert decorrelation_loss(z, [other], generator(1)) == decorrelation_loss(z, [other], generator(1))
+    assert decorrelation(z, [other], generator=generator(1)) == decorrelation(z, [other], generator=generator(1))
     one = generator(1)
-    assert decorrelation_loss(z, [other], one) != decorrelation_loss(z, [other], one)
+    assert decorrelation(z, [other], generator=one) != decorrelation(z, [other], generator=one)
 
 
 def test_the_three_readings_differ_but_agree_on_what_is_linear():
@@ -147,8 +151,8 @@ def test_the_three_readings_differ_but_agree_on_what_is_linear():
     unrelated = features(7, 200, 16)
     for projection in PROJECTIONS:
         options = {"n_projected": 16, "projection": projection}
-        assert r2(decorrelation_loss(z, [mapped], generator(2), **options)) > 0.9
-        assert r2(decorrelation_loss(z, [unrelated], generator(2), **options)) < 0.3
+        assert r2(decorrelation(z, [mapped], generator=generator(2), **options)) > 0.9
+        assert r2(decorrelation(z, [unrelated], generator=generator(2), **options)) < 0.3
 
 
 def test_whitening_makes_inflating_a_direction_useless():
@@ -159,10 +163,10 @@ def test_whitening_makes_inflating_a_direction_useless():
 
     def mean_r2(z, whiten):
         return np.mean(
-            [r2(decorrelation_loss(z, [base], generator(s), n_projected=8, whiten=whiten)) for s in range(20)]
+            [r2(decorrelation(z, [base], generator=generator(s), n_projected=8, whiten=whiten)) for s in range(20)]
         )
 
     assert mean_r2(inflated, whiten=False) < 0.7 * mean_r2(shared, whiten=False)
     assert mean_r2(inflated, whiten=True) > 0.75 * mean_r2(shared, whiten=True)
-    covariance = np.cov(whitened(shared).numpy().T, bias=True)
+    covariance = np.cov(whiten_features(shared).numpy().T, bias=True)
     assert np.linalg.cond(covariance) < 1.5

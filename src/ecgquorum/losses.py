@@ -1,0 +1,153 @@
+"""Losses that make members use different features: decorrelation, and DVERGE's feature distillation."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from ecgquorum.attacks.attack import pgd_steps
+from ecgquorum.errors import MemberError
+from ecgquorum.members.contract import norm_output
+from ecgquorum.members.kernels.freezing import freeze
+
+Projection = Literal["regressor", "regressor-with-ones", "regressand"]
+"""What is projected at random: "regressor", [A R, 1], as the published code does; "regressor-with-ones", [A, 1] R, as
+the paper's algorithm says; "regressand", B R against [A, 1], as its displayed equation says."""
+
+_FLOOR = 1e-5
+_RIDGE = 1e-12
+
+
+def fewest_records(n_features: int, n_projected: int = 32, projection: Projection = "regressor") -> int:
+    """Return the smallest batch for which the regression has a meaning: two more records than regressors."""
+    return (n_features if projection == "regressand" else n_projected) + 2
+
+
+def decorrelation(
+    features: Tensor,
+    earlier: Tensor | Sequence[Tensor],
+    *,
+    generator: torch.Generator | None = None,
+    n_projected: int = 32,
+    projection: Projection = "regressor",
+    whiten: bool = False,
+) -> Tensor:
+    """Penalise features that are linearly predictable from an earlier member, or predict it: a scalar to add to a loss.
+
+    For a regressor A and a regressand B, both (record, feature), with P the orthogonal projector on the columns of the
+    randomly projected regressor,
+        L = log(SS_tot + 1e-5) - log(SS_res + 1e-5),  SS_res = |B - P B|^2,  SS_tot = |B - mean B|^2,
+    which is -log(1 - R^2). For each earlier member a coin decides which of the two is A, and the projection is drawn
+    anew; the result is the mean over the earlier members. Independent features give -log(1 - r / (N - 1)), not 0. A
+    batch with fewer than `fewest_records` records gives 0.
+
+    features:    (record, feature) of the member in training
+    earlier:     the same records' features of one earlier member, or of several
+    generator:   source of randomness; None: PyTorch's global generator
+    n_projected: r, the number of random directions that predict
+    whiten:      predict random directions of equal variance, half as many as n_projected, so that inflating one
+                 direction does not lower the loss (beyond the paper)
+    """
+    members = [earlier] if isinstance(earlier, Tensor) else list(earlier)
+    for theirs in members:
+        if theirs.ndim != 2 or features.ndim != 2 or len(theirs) != len(features):
+            raise MemberError(
+                f"decorrelation: expected features (record, feature) of the same records, found "
+                f"{tuple(features.shape)} and {tuple(theirs.shape)}"
+            )
+    if not members or len(features) < fewest_records(features.shape[1], n_projected, projection):
+        return features.new_zeros(())
+    terms = []
+    for theirs in members:
+        pair = (features.double(), theirs.double())
+        if torch.rand((), generator=generator) < 0.5:
+            pair = pair[::-1]
+        regressor, regressand = pair
+        if whiten:
+            regressand = whiten_features(_project(regressand, max(1, n_projected // 2), generator))
+        terms.append(_negative_log_residual(regressor, regressand, generator, n_projected, projection))
+    return torch.stack(terms).mean().to(features.dtype)
+
+
+def whiten_features(features: Tensor) -> Tensor:
+    """Return centred features with unit covariance; needs several times more records than features."""
+    centred = features - features.mean(dim=0)
+    covariance = centred.T @ centred / len(features)
+    ridge = _RIDGE * covariance.diagonal().mean().detach() + 1e-8
+    factor = torch.linalg.cholesky(
+        covariance + ridge * torch.eye(len(covariance), dtype=features.dtype, device=features.device)
+    )
+    white: Tensor = torch.linalg.solve_triangular(factor, centred.T, upper=False).T
+    return white
+
+
+def residual(regressor: Tensor, regressand: Tensor) -> Tensor:
+    """Return B - P B, with P the projector on the regressor's columns.
+
+    P comes from a Cholesky factor with a tiny ridge: in float64 gradients are finite whatever the features' rank.
+    """
+    gram = regressor.T @ regressor
+    ridge = _RIDGE * gram.diagonal().mean().detach() + 1e-30
+    factor = torch.linalg.cholesky(gram + ridge * torch.eye(len(gram), dtype=gram.dtype, device=gram.device))
+    return regressand - regressor @ torch.cholesky_solve(regressor.T @ regressand, factor)
+
+
+def _negative_log_residual(
+    regressor: Tensor, regressand: Tensor, generator: torch.Generator | None, n_projected: int, projection: Projection
+) -> Tensor:
+    if projection == "regressor-with-ones":
+        ones = torch.ones(len(regressor), 1, dtype=regressor.dtype, device=regressor.device)
+        columns = _project(torch.cat([regressor, ones], dim=1), n_projected, generator)
+        left = residual(columns, regressand)
+    else:
+        if projection == "regressor":
+            regressor = _project(regressor, n_projected, generator)
+        else:
+            regressand = _project(regressand, n_projected, generator)
+        # a column of ones among the regressors is the same as centring both sides
+        left = residual(regressor - regressor.mean(dim=0), regressand - regressand.mean(dim=0))
+    total = (regressand - regressand.mean(dim=0)).square().sum()
+    loss: Tensor = torch.log(total + _FLOOR) - torch.log(left.square().sum() + _FLOOR)
+    return loss
+
+
+def _project(features: Tensor, n_projected: int, generator: torch.Generator | None) -> Tensor:
+    """Multiply features by a fresh matrix with entries N(0, 1 / n_features)."""
+    n_features = features.shape[1]
+    matrix = torch.randn(n_features, n_projected, generator=generator, dtype=torch.float64) / n_features**0.5
+    projected: Tensor = features @ matrix.to(features.device, features.dtype)
+    return projected
+
+
+def distill_features(
+    member: nn.Module,
+    source: Tensor,
+    target: Tensor,
+    layer: int,
+    *,
+    epsilon: float,
+    valid: Tensor | None = None,
+    n_steps: int = 20,
+    step: float = 0.1,
+) -> Tensor:
+    """Return the source, changed within epsilon so that a layer of the member responds as to the target (DVERGE).
+
+    z = argmin |f_l(z) - f_l(target)|^2 over |z - source|_inf <= epsilon, by steps of `step` * epsilon along the sign of
+    the gradient; f_l is the output of the member's batch-norm layer l.
+    Train the other members on z with the labels of the source.
+
+    source, target: (batch, lead, time)
+    layer:          number of the batch-norm layer, as in `members.norm_layers`
+    valid:          True where the source may be changed, such as (batch, 1, time) that is False on padding
+    """
+    valid = torch.ones_like(source[:1], dtype=torch.bool) if valid is None else valid
+    with freeze(member):
+        with torch.no_grad():
+            wanted = norm_output(member, target, layer)
+
+        def likeness(z: Tensor) -> Tensor:
+            return -(norm_output(member, z, layer) - wanted).square().flatten(1).mean(dim=1)
+
+        bound = torch.tensor(epsilon, dtype=source.dtype, device=source.device)
+        return pgd_steps(likeness, source, valid, bound, n_steps=n_steps, step=step).detach()
