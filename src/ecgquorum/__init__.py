@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         Attribution,
         Ensemble,
         Prediction,
+        Result,
         attribute,
         export_onnx,
         load_ensemble,
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from ecgquorum.errors import EcgQuorumError
     from ecgquorum.evaluation import Scorecard, evaluate, name_ensembles
     from ecgquorum.members import BandFilter, build_member
+    from ecgquorum.preprocessing import InputSpec, PreparedRecording, ReadOptions, read_recordings
     from ecgquorum.recipes import Recipe, Study, load_recipe, load_study
-    from ecgquorum.recordings import Recording, Unreadable, read, read_all
+    from ecgquorum.recordings import FileDefaults, ReadFailure, Recording, read, reader, write
     from ecgquorum.report import model_card, write_report, write_results
     from ecgquorum.simulation import Simulation, simulate
     from ecgquorum.study import pack, run_study
@@ -33,15 +35,16 @@ if TYPE_CHECKING:
 _HOMES = {
     "errors": ("EcgQuorumError",),
     "recipes": ("Recipe", "Study", "load_recipe", "load_study"),
-    "recordings": ("Recording", "Unreadable", "read", "read_all"),
+    "recordings": ("FileDefaults", "ReadFailure", "Recording", "read", "reader", "write"),
     "simulation": ("Simulation", "simulate"),
-    "preprocessing": ("InputSpec",),
+    "preprocessing": ("InputSpec", "PreparedRecording", "ReadOptions", "read_recordings"),
     "cohorts": ("Batch", "Cohort", "build_cohort", "fetch", "open_source"),
     "members": ("BandFilter", "build_member"),
     "ensemble": (
         "Ensemble",
         "Attribution",
         "Prediction",
+        "Result",
         "predict_files",
         "export_onnx",
         "load_ensemble",
@@ -64,11 +67,16 @@ __all__ = [  # noqa: RUF022 (in pipeline order)
     "load_study",
     "Recording",
     "Simulation",
-    "Unreadable",
+    "ReadFailure",
+    "FileDefaults",
     "read",
-    "read_all",
+    "reader",
+    "write",
     "simulate",
     "InputSpec",
+    "PreparedRecording",
+    "ReadOptions",
+    "read_recordings",
     "Batch",
     "Cohort",
     "build_cohort",
@@ -78,6 +86,7 @@ __all__ = [  # noqa: RUF022 (in pipeline order)
     "build_member",
     "Ensemble",
     "Prediction",
+    "Result",
     "predict_files",
     "export_onnx",
     "load_ensemble",

@@ -78,4 +78,4 @@ class Doomed(Threshold):
             Path(self.mark).touch()
         while doomed or not Path(self.mark).exists():
             time.sleep(0.05)
-        return super().deferred(prediction)
+        return super().defer(prediction)

@@ -28,15 +28,15 @@ def drawn(rng, prediction):
 @given(share=st.floats(0, 1), seed=st.integers(0, 100), n=st.integers(1, 60))
 def test_a_budget_is_never_exceeded(share, seed, n):
     prediction = predicted(np.random.default_rng(seed), n)
-    policy = Budget.fitted(prediction, share)
-    assert policy.deferred(prediction).sum() <= share * n + 1e-6
+    policy = Budget.fit(prediction, share)
+    assert policy.defer(prediction).sum() <= share * n + 1e-6
 
 
 def test_thresholds():
     prediction = predicted(np.random.default_rng(0), 50)
-    assert (Threshold(0.1).deferred(prediction) == (prediction.uncertainty > 0.1)).all()
-    assert Budget.fitted(prediction, 1.0).deferred(prediction).all()
-    assert not Budget.fitted(prediction, 0.0).deferred(prediction).any()
+    assert (Threshold(0.1).defer(prediction) == (prediction.uncertainty > 0.1)).all()
+    assert Budget.fit(prediction, 1.0).defer(prediction).all()
+    assert not Budget.fit(prediction, 0.0).defer(prediction).any()
 
 
 def test_expected_cost_by_hand():
@@ -44,11 +44,11 @@ def test_expected_cost_by_hand():
     prediction = Prediction(("a", "b"), CLASSES, probs, (0.0, 1.0))
     policy = ExpectedCost(0.5, {"A": {"N": 10.0}})
     np.testing.assert_allclose(policy.expected(prediction), [0.3 * 10 + 0.1, 0.05 * 10 + 0.05])
-    assert policy.deferred(prediction).tolist() == [True, True]
-    assert ExpectedCost(0.6, {"A": {"N": 10.0}}).deferred(prediction).tolist() == [True, False]
-    assert "10 for A answered as N" in policy.sentence()
+    assert policy.defer(prediction).tolist() == [True, True]
+    assert ExpectedCost(0.6, {"A": {"N": 10.0}}).defer(prediction).tolist() == [True, False]
+    assert "10 for A predicted as N" in policy.sentence()
     with pytest.raises(PolicyError, match="found X"):
-        ExpectedCost(0.5, {"X": {"N": 1.0}}).deferred(prediction)
+        ExpectedCost(0.5, {"X": {"N": 1.0}}).defer(prediction)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.1, 0.3])
@@ -62,14 +62,14 @@ def test_conformal_sets_cover(alpha, sharpness):
     covered, earned = [], []
     for _ in range(60):
         tune, test = predicted(rng, 300, sharpness), predicted(rng, 300, sharpness)
-        policy = Conformal.fitted(tune, drawn(rng, tune), alpha)
+        policy = Conformal.fit(tune, drawn(rng, tune), alpha)
         sets = policy.sets(test)
         truth, below = drawn(rng, test), Conformal(alpha, policy.quantile - 1e-9)
         covered.append(sets[np.arange(300), truth].mean())
-        within = test.calibrated.max(axis=1) <= below.quantile
+        within = test.probs.max(axis=1) <= below.quantile
         earned.append((within & below.sets(test)[np.arange(300), truth]).mean())
         assert sets[np.arange(300), test.label_index].all()
-        assert (policy.deferred(test) == (sets.sum(axis=1) > 1)).all()
+        assert (policy.defer(test) == (sets.sum(axis=1) > 1)).all()
     error = np.std(covered) / np.sqrt(len(covered))
     assert np.mean(covered) >= 1 - alpha - 3 * error
     assert np.mean(earned) <= 1 - alpha + 1 / 301 + 3 * np.std(earned) / np.sqrt(len(earned))
@@ -77,8 +77,8 @@ def test_conformal_sets_cover(alpha, sharpness):
 
 def test_too_few_recordings_for_a_level_defer_all_that_is_not_sure():
     prediction = predicted(np.random.default_rng(2), 5)
-    policy = Conformal.fitted(prediction, prediction.label_index, 0.01)
-    assert policy.quantile == 1.0 and policy.deferred(prediction).all()
+    policy = Conformal.fit(prediction, prediction.label_index, 0.01)
+    assert policy.quantile == 1.0 and policy.defer(prediction).all()
 
 
 @pytest.mark.parametrize(

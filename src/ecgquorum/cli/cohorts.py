@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from ecgquorum.cli.application import cohort_app
-from ecgquorum.cli.console import counting, print_cohort, print_report
+from ecgquorum.cli.console import err, print_cohort, print_report
 from ecgquorum.cli.console import out as stdout
+from ecgquorum.progress import console_progress
 
 
 @cohort_app.command("build")
@@ -38,18 +39,17 @@ def cohort_build(
     known, patient: a patient's recordings always stay in one part.
     """
     from ecgquorum import build_cohort, open_source
+    from ecgquorum.cohorts import SplitOptions
 
     opened = open_source(source, records=records, seconds=seconds, seed=seed)
-    with counting("reading") as progress:
+    split = SplitOptions(test_ids, tune_share, test_share, split_seed)
+    with console_progress("reading", err) as progress:
         cohort, report = build_cohort(
             opened,
             out,
             rate_hz=rate,
             leads=[name.strip() for name in leads.split(",")] if leads else None,
-            test_ids=test_ids,
-            tune_share=tune_share,
-            test_share=test_share,
-            split_seed=split_seed,
+            split=split,
             progress=progress,
         )
     print_report(report)
@@ -73,6 +73,6 @@ def cohort_fetch(
     """Download a data set from PhysioNet, checked against its SHA-256 sums; run again to go on where it stopped."""
     from ecgquorum import fetch
 
-    with counting("files") as progress:
+    with console_progress("files", err) as progress:
         folder = fetch(name, out or Path("data") / name, url=url, progress=progress)
     stdout.print(f"{name} is in {folder}; build a cohort with: ecgquorum cohort build {folder} --out DIR")

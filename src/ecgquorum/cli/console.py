@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
     from ecgquorum.cohorts import BuildReport, Cohort
+    from ecgquorum.ensemble.result import Result
     from ecgquorum.evaluation import Scorecard
 
 out = Console(highlight=False, soft_wrap=True)
@@ -19,22 +20,22 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 _EXAMPLES_SHOWN = 5
 
 
-def print_answer(answer: dict[str, Any], names: dict[str, str]) -> None:
-    label = answer["label"]
+def print_answer(answer: "Result", names: dict[str, str]) -> None:
+    label = answer.label
     name = f" ({names[label]})" if names.get(label) else ""
     out.print(
-        f"{answer['id']}  {label}{name}  probability {answer['probabilities'][label]:.3f}  "
-        f"uncertainty {answer['uncertainty']:.3f}  mutual information {answer['mutual_information']:.4f} nat",
+        f"{answer.id}  {label}{name}  probability {answer.probability:.3f}  "
+        f"uncertainty {answer.uncertainty:.3f}  mutual information {answer.mutual_information:.4f} nat",
         style="bold",
         markup=False,
     )
-    rows = [("", *answer["probabilities"])]
-    everyone = [("ensemble", answer["probabilities"]), ("calibrated", answer["calibrated_probabilities"])]
-    everyone += [(f"member {i}", probs) for i, probs in enumerate(answer["member_probabilities"])]
+    rows = [("", *answer.probabilities)]
+    everyone = [("calibrated", answer.probabilities), ("raw mean", answer.raw_probabilities)]
+    everyone += [(f"raw, member {i}", probs) for i, probs in enumerate(answer.raw_member_probabilities)]
     rows += [(f"  {title}", *(f"{value:.3f}" for value in probs.values())) for title, probs in everyone]
     print_table(rows)
-    if answer["notice"]:
-        err.print(f"{answer['id']}: {answer['notice']}", style="yellow", markup=False)
+    for line in dict.fromkeys((*answer.notices, *answer.quality.reasons)):
+        err.print(f"{answer.id}: {line}", style="yellow", markup=False)
 
 
 def print_exported(counts: Counter[str], folder: Path) -> None:

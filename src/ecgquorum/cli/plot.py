@@ -67,7 +67,7 @@ def plot(
     target = figure_path(out if out is not None else Path(f"{Path(file).stem}.png"))
     if out is None and target.exists():
         raise DrawingError(f"{target}: expected no such file yet, found one; name the file to write with --out")
-    recording = read(file, hints_from(rate, leads, units))
+    recording = read(file, hints_from(rate, leads, units), sandbox=True)
     drawn, chosen = arrange_leads(recording, layout)
     if map_ is None:
         sheet, beneath = lay_out(drawn, chosen, scale, start_s=start), None

@@ -19,10 +19,11 @@ from ecgquorum.cli.application import (
     policy_app,
     share_from,
 )
-from ecgquorum.cli.console import counting, err, print_answer, print_exported
+from ecgquorum.cli.console import err, print_answer, print_exported
 from ecgquorum.cli.console import out as stdout
 from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
 from ecgquorum.errors import PolicyError
+from ecgquorum.progress import console_progress
 
 if TYPE_CHECKING:
     from ecgquorum.parallel import Executor
@@ -51,17 +52,19 @@ def predict(
 
     Files that cannot be read are named on standard error; the others are classified, and the exit code is 1.
     """
-    from ecgquorum import Unreadable, load_ensemble, predict_files
+    from ecgquorum import ReadFailure, load_ensemble, predict_files
 
     ensemble = load_ensemble(model)
     names: dict[str, str] = ensemble.card.get("class_names", {})
     failed = shown = 0
     for answer in predict_files(ensemble, files, lead, hints_from(rate, leads, units)):
-        if isinstance(answer, Unreadable):
+        if isinstance(answer, ReadFailure):
             failed += 1
             err.print(f"error: {answer.reason}", style="red", markup=False)
         elif as_json:
-            print("[" if shown == 0 else ",", json.dumps(answer, ensure_ascii=False), sep="\n" if shown else "")
+            print(
+                "[" if shown == 0 else ",", json.dumps(answer.to_json(), ensure_ascii=False), sep="\n" if shown else ""
+            )
             shown += 1
         else:
             print_answer(answer, names)
@@ -107,7 +110,8 @@ def triage(
     recording of doubtful quality goes to people whatever the model says. Kill it at any time: the same command goes on.
     """
     from ecgquorum import load_ensemble
-    from ecgquorum.recordings.sandbox import ReadOptions
+    from ecgquorum.preprocessing import ReadOptions
+    from ecgquorum.recordings import SandboxLimits
     from ecgquorum.triage import policy_of, triage_files, write_fhir, write_worklist
 
     share = share_from("--budget", budget)
@@ -117,21 +121,21 @@ def triage(
         raise PolicyError(
             f"{model}: expected a policy in its card, found none; give --budget 10%, or: ecgquorum policy fit"
         )
-    wanted = ReadOptions(ensemble.input, lead, hints_from(rate, leads, units))
+    options = ReadOptions(ensemble.input, lead, hints_from(rate, leads, units))
     rationed = f"At most {share or 0:.0%} go to people: the most uncertain, and in any case those of doubtful quality."
     sentence = policy.sentence() if policy else rationed
     name = str(ensemble.card.get("name", model))
 
     def once(by: "Executor | None", *, first: bool) -> None:
-        with counting("recordings") as count:
+        with console_progress("recordings", err) as progress:
             journal = triage_files(
                 ensemble,
                 policy,
                 paths,
                 out,
-                wanted=wanted,
-                n_readers=readers,
-                told=count,
+                options=options,
+                limits=SandboxLimits(readers),
+                progress=progress,
                 only_settled=watch,
                 executor=by,
             )
@@ -203,6 +207,7 @@ def convert(
     rate: Rate = None,
     leads: Leads = None,
     units: Units = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that exists.")] = False,
 ) -> None:
     """Write a recording in another format, in millivolts, its leads by their standard names.
 
@@ -210,12 +215,12 @@ def convert(
     """
     from ecgquorum import read
     from ecgquorum.recordings import write
-    from ecgquorum.recordings.unit_correction import settled
+    from ecgquorum.recordings.unit_correction import correct_units
 
-    hints = hints_from(rate, leads, units)
-    recording = read(source, hints, as_stated=units is None)
-    correction = recording.correction or settled(recording, units).correction
-    write(recording, target)
+    defaults = hints_from(rate, leads, units)
+    recording = read(source, defaults, as_stated=units is None, sandbox=True)
+    correction = recording.correction or correct_units(recording, units).correction
+    write(recording, target, overwrite=force)
     if correction:
         done = "" if units else f"; written as stated, give --units {correction.used} to write it so"
         err.print(f"{source}: wrong units: {correction}{done}", style="yellow", markup=False)

@@ -1,9 +1,10 @@
-"""Many labelled recordings: a cohort on disk, what it is built from, how it is split."""
+"""Cohorts: many labelled recordings, their sources and their split."""
 
 from ecgquorum.cohorts.batch import Batch, make_batch
 from ecgquorum.cohorts.build import BuildReport, build_cohort, open_source
 from ecgquorum.cohorts.cohort import PARTS, Cohort, Part
 from ecgquorum.cohorts.fetch import fetch
+from ecgquorum.cohorts.split import SplitOptions
 
 __all__ = [
     "PARTS",
@@ -11,6 +12,7 @@ __all__ = [
     "BuildReport",
     "Cohort",
     "Part",
+    "SplitOptions",
     "build_cohort",
     "fetch",
     "make_batch",

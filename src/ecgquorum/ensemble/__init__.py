@@ -6,11 +6,13 @@ from ecgquorum.ensemble.ensemble import Ensemble
 from ecgquorum.ensemble.onnx_export import export_onnx
 from ecgquorum.ensemble.predict_files import predict_files
 from ecgquorum.ensemble.prediction import Prediction, entropy, information_range
+from ecgquorum.ensemble.result import Result
 
 __all__ = [
     "Attribution",
     "Ensemble",
     "Prediction",
+    "Result",
     "attribute",
     "bundle_names",
     "entropy",

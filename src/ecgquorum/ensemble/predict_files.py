@@ -52,9 +52,7 @@ def group_outcomes(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:
         yield group
 
 
-def predict_outcomes(
-    ensemble: Ensemble, outcomes: Sequence[Outcome]
-) -> tuple[Prediction, list[Result | ReadFailure]]:
+def predict_outcomes(ensemble: Ensemble, outcomes: Sequence[Outcome]) -> tuple[Prediction, list[Result | ReadFailure]]:
     """Classify prepared recordings; the prediction holds those with a `Result`, in order.
 
     One whose probabilities are not finite becomes a `ReadFailure` and does not affect the others.

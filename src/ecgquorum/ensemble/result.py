@@ -11,7 +11,7 @@ import numpy as np
 from ecgquorum.ensemble.prediction import Array, Prediction
 from ecgquorum.preprocessing.input_spec import InputSpec, window_starts
 from ecgquorum.preprocessing.prepare import PreparedRecording
-from ecgquorum.preprocessing.quality import Finding, Quality, Severity
+from ecgquorum.preprocessing.quality import NO_FINDINGS, Finding, Quality, Severity
 from ecgquorum.recordings.discovery import ReadFailure, printable
 
 DIGITS = 5
@@ -60,7 +60,7 @@ class Result:
     uncertainty: float | None = None
     risk: float | None = None
     windows: tuple[WindowResult, ...] = ()
-    quality: Quality = Quality(())
+    quality: Quality = NO_FINDINGS
     decision: str = ""
     reason: str = ""
     notices: tuple[str, ...] = ()
@@ -146,7 +146,8 @@ def results_from(prediction: Prediction) -> list[Result]:
         return dict(zip(prediction.classes, np.round(probs, DIGITS).tolist(), strict=True))
 
     probs, raw = prediction.probs, prediction.raw_probs
-    scores = (prediction.entropy, prediction.mutual_information, prediction.uncertainty, prediction.risk)
+    names = ("entropy", "mutual_information", "uncertainty", "risk")
+    scores = {name: np.round(getattr(prediction, name), DIGITS).tolist() for name in names}
     return [
         Result(
             record,
@@ -155,7 +156,7 @@ def results_from(prediction: Prediction) -> list[Result]:
             by_class(probs[i]),
             by_class(raw[i]),
             tuple(map(by_class, prediction.member_probs[i])),
-            *(round(float(score[i]), DIGITS) for score in scores),
+            **{name: values[i] for name, values in scores.items()},
         )
         for i, (record, label) in enumerate(zip(prediction.ids, prediction.labels, strict=True))
     ]

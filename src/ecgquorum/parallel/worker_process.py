@@ -69,7 +69,7 @@ class WorkerProcess:
     def begin(self, work: Work, item: Any) -> bool:
         """Start a task; False if the process is dead."""
         self._task = (work, pickle.dumps(item))
-        return not self._is_ready or self._send_task()
+        return self._process.is_alive() and (not self._is_ready or self._send_task())
 
     def _send_task(self) -> bool:
         if self._task is not None:

@@ -1,7 +1,7 @@
 """Read recordings and prepare them for a model: the one read path of predict, triage, cohort build, plot and desk."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -38,12 +38,19 @@ class ReadOptions:
     recording_bytes: int = 0
 
 
+ANY_RECORDING = ReadOptions()
+"""Read recordings as they are, for no particular model."""
+
+
 @dataclass(frozen=True)
 class TracePreview:
     """The first seconds of the first lead, for a small figure: microvolts at evenly spaced times."""
 
     microvolts: tuple[int, ...] = ()
     seconds: float = 0.0
+
+
+NO_PREVIEW = TracePreview()
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +70,7 @@ class PreparedRecording:
     quality: Quality
     notices: tuple[str, ...] = ()
     sha256: str = ""
-    preview: TracePreview = TracePreview()
+    preview: TracePreview = NO_PREVIEW
     patient: str | None = None
     whole: Recording | None = None
 
@@ -77,11 +84,11 @@ class PreparedRecording:
 
 def read_recordings(
     paths: Iterable[str | Path | RecordingPath],
-    options: ReadOptions = ReadOptions(),
+    options: ReadOptions = ANY_RECORDING,
     *,
     limits: SandboxLimits = LIMITS,
     sandbox: bool = True,
-) -> Iterator[PreparedRecording | ReadFailure]:
+) -> Generator[PreparedRecording | ReadFailure, None, None]:
     """Read every recording in files, folders and archives, in order; one that cannot be read gives a `ReadFailure`.
 
     sandbox: read in worker processes within `limits`; False: in this process, for trusted files

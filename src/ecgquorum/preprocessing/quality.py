@@ -69,6 +69,9 @@ class Quality:
         return tuple(str(one) for one in sorted(self.findings, key=lambda one: -one.severity))
 
 
+NO_FINDINGS = Quality(())
+
+
 def assess_quality(recording: Recording) -> Quality:
     """Find the defects of a recording in millivolts.
 
@@ -116,7 +119,9 @@ def _check_lead(name: str, row: Samples, rate_hz: float) -> Iterator[Finding]:
     if value_range <= _FLAT_MV:
         yield Finding("lead off", Severity.UNREADABLE, "a constant signal", name)
         return
-    still = (np.abs(np.diff(piece.astype(np.float64))) <= _FLAT_SHARE * value_range for piece in _pieces(values, overlap=1))
+    still = (
+        np.abs(np.diff(piece.astype(np.float64))) <= _FLAT_SHARE * value_range for piece in _pieces(values, overlap=1)
+    )
     flat_s = _longest_run(still) / rate_hz
     if flat_s >= _FLAT_S:
         yield Finding("flat line", Severity.DOUBTFUL, f"for {flat_s:.1f} s", name)

@@ -1,4 +1,4 @@
-"""ECG recordings: the data model, readers and writers of many formats, discovery in folders and archives, the sandbox."""
+"""ECG recordings: the data model, readers and writers, discovery in folders and archives, the sandbox."""
 
 from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, discover_recordings
 from ecgquorum.recordings.file_defaults import FileDefaults

@@ -146,7 +146,7 @@ class OpenedFile:
 
 
 def _file_size(path: Path) -> int | None:
-    """In bytes; None for what is not a regular file, was deleted meanwhile, is not accessible or has an invalid name."""
+    """In bytes; None for what is not a regular file, was deleted, is not accessible or has an invalid name."""
     try:
         found = path.stat()
     except (OSError, ValueError):

@@ -49,9 +49,7 @@ class Sandbox(Generic[T]):
     function: returns what was read, or raises; runs as `function(*common, path)` in the workers
     """
 
-    def __init__(
-        self, function: ReadFunction[T], common: tuple[Any, ...] = (), limits: SandboxLimits = LIMITS
-    ) -> None:
+    def __init__(self, function: ReadFunction[T], common: tuple[Any, ...] = (), limits: SandboxLimits = LIMITS) -> None:
         self._limits = limits
         self._work = Work.prepare(_call, (function, common))
         self._workers: list[WorkerProcess] = []

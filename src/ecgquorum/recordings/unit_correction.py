@@ -37,10 +37,10 @@ def explaining_unit(size_mv: float, stated: str) -> str | None:
 
 
 def correct_units(recording: Recording, given: str | None = None) -> Recording:
-    """Return the recording in the unit that its samples must be in, with the correction, if the stated one is impossible.
+    """Return the recording in the unit that its samples must be in, if the stated one is impossible.
 
-    Without a given unit the recording must show beats, and exactly one common unit must give them a plausible amplitude:
-    noise of an open electrode, however large or small, is left as stated.
+    Without a given unit the recording must show beats, and exactly one common unit must give them a plausible
+    amplitude: noise of an open electrode, however large or small, is left as stated.
 
     given: the unit that the user names; used only where the stated unit is not plausible
     """

@@ -6,21 +6,22 @@ import secrets
 import signal
 import socket
 import threading
-from collections.abc import Sequence
 from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from typing import Any
 
-from ecgquorum.errors import EcgQuorumError
-from ecgquorum.recordings.discovery import ReadFailure, RecordingPath
-from ecgquorum.recordings.sandbox import Outcome, PreparedRecording, Readers, ReadOptions
+from ecgquorum.ensemble.predict_files import Outcome
+from ecgquorum.ensemble.result import Result
+from ecgquorum.preprocessing.prepare import PreparedRecording, ReadOptions, reading_sandbox
+from ecgquorum.recordings.discovery import RecordingPath
+from ecgquorum.recordings.sandbox import Sandbox
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.files import NamedFile
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import queue, recordings
 from ecgquorum.service.store.queue import Trace
-from ecgquorum.triage.journal import Row
-from ecgquorum.triage.rows import answered
+from ecgquorum.triage.decide import decide
 
 TRACE_BYTES = 64 << 20
 _AT_ONCE = 8
@@ -74,8 +75,8 @@ def work(settings: Settings, alive: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     desk = Desk(settings)
     name = f"{socket.gethostname()[:32]}-{os.getpid()}-{secrets.token_hex(4)}"
-    wanted = ReadOptions(desk.ensemble.input, settings.lead, whole_bytes=TRACE_BYTES)
-    with Readers(wanted) as readers:
+    options = ReadOptions(desk.ensemble.input, settings.lead, recording_bytes=TRACE_BYTES)
+    with reading_sandbox(options) as readers:
         while _is_held(alive, 0.0):
             if classify_some(desk, readers, name) == 0 and not _is_held(alive, _IDLE_S):
                 break
@@ -87,7 +88,7 @@ def _is_held(alive: Connection, patience_s: float) -> bool:
     return not alive.poll(patience_s)
 
 
-def classify_some(desk: Desk, readers: Readers, worker: str) -> int:
+def classify_some(desk: Desk, readers: Sandbox[Outcome], worker: str) -> int:
     """Classify a few of the recordings that wait; gives how many there were."""
     store = desk.store
     with store.reading() as session:
@@ -102,11 +103,9 @@ def classify_some(desk: Desk, readers: Readers, worker: str) -> int:
         ]
     with ExitStack() as stack:
         places = [stack.enter_context(desk.files.lay_out(one)) for one in files]
-        outcomes = list(readers.outcomes(places))
-    answers = [
-        _told(answer, place, row.name)
-        for answer, place, row in zip(_answers(desk, outcomes), places, rows, strict=True)
-    ]
+        outcomes = list(readers.run(places))
+    results = decide(desk.ensemble, desk.policy, outcomes)
+    answers = [_database_row(result, place, row.name) for result, place, row in zip(results, places, rows, strict=True)]
     traces = [_kept_trace(desk, row.id, outcome) for row, outcome in zip(rows, outcomes, strict=True)]
     with store.writing() as session:
         for row, answer, trace in zip(rows, answers, traces, strict=True):
@@ -114,21 +113,26 @@ def classify_some(desk: Desk, readers: Readers, worker: str) -> int:
     return len(rows)
 
 
-def _answers(desk: Desk, outcomes: Sequence[Outcome]) -> list[Row]:
-    """What triage says of each; one that the model cannot compute with is unreadable, and costs the others nothing."""
-    try:
-        return answered(desk.ensemble, desk.policy, outcomes)
-    except EcgQuorumError as error:
-        if len(outcomes) == 1:
-            lost = ReadFailure(outcomes[0].place, str(error))
-            return answered(desk.ensemble, desk.policy, [lost])
-        return [row for outcome in outcomes for row in _answers(desk, [outcome])]
+def _database_row(result: Result, path: RecordingPath, name: str) -> dict[str, Any]:
+    """The columns of the result, with the uploader's name for the recording in place of our path."""
 
+    def clean(text: str) -> str:
+        text = text.replace(str(path), name).replace(f"{path.tree}{os.sep}", "")
+        return "".join(c if c.isprintable() else "?" for c in text)
 
-def _told(row: Row, place: RecordingPath, name: str) -> Row:
-    """The answer, with the uploader's name for the recording where a message has our place of it."""
-    reason = row["reason"].replace(str(place), name).replace(f"{place.tree}{os.sep}", "")
-    return row | {"reason": "".join(c if c.isprintable() else "?" for c in reason)}
+    return {
+        "class": result.label,
+        "decision": result.decision,
+        "reason": clean(result.reason),
+        "uncertainty": result.uncertainty,
+        "probability": result.probability,
+        "calibrated_probability": result.probability,
+        "probabilities": dict(result.probabilities),
+        "member_probabilities": [dict(probs) for probs in result.raw_member_probabilities],
+        "quality": str(result.quality.severity),
+        "quality_reasons": list(map(clean, result.quality.reasons)),
+        "seconds": result.seconds,
+    }
 
 
 def _kept_trace(desk: Desk, recording_id: str, outcome: Outcome) -> Trace | None:

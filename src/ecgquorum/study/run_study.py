@@ -96,14 +96,14 @@ def _scored(
     return card
 
 
-def _own_cohort(study: Study, out: Path, progress: StudyProgress | None) -> Cohort:
+def _own_cohort(study: Study, out: Path, progress: StudyProgress | None) -> Cohort:  # noqa: ARG001
     place = out / "cohort"
     if (place / "cohort.json").is_file():
         return Cohort(place)
     asked = study.cohort
     assert asked is not None  # noqa: S101 (checked before anything was written)
     source = open_source(asked.source, records=asked.records, seconds=asked.seconds, seed=asked.seed)
-    cohort, _ = build_cohort(source, place, progress=progress.counted("reading") if progress else None)
+    cohort, _ = build_cohort(source, place)
     return cohort
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.ensemble.predict_files import Outcome, predict_outcomes
 from ecgquorum.ensemble.result import CERTAIN, DEFERRED, Result, failed_result
-from ecgquorum.preprocessing.prepare import PreparedRecording, TracePreview
+from ecgquorum.preprocessing.prepare import NO_PREVIEW, PreparedRecording
 from ecgquorum.recordings.discovery import ReadFailure
 from ecgquorum.triage.journal import JournalEntry
 from ecgquorum.triage.policies import Policy
@@ -37,6 +37,6 @@ def make_entries(
     ensemble: Ensemble, policy: Policy | None, stamps: Sequence[str], outcomes: Sequence[Outcome]
 ) -> list[JournalEntry]:
     """Classify a group of recordings and make their entries for the journal."""
-    previews = [one.preview if isinstance(one, PreparedRecording) else TracePreview() for one in outcomes]
+    previews = [one.preview if isinstance(one, PreparedRecording) else NO_PREVIEW for one in outcomes]
     results = decide(ensemble, policy, outcomes)
     return [JournalEntry(*entry) for entry in zip(results, stamps, previews, strict=True)]

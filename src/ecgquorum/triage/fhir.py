@@ -153,10 +153,12 @@ def add_verdict(
 
 def _classification(result: Result, names: Mapping[str, str]) -> Resource:
     components = [
+        _component("calibrated-probability", "Calibrated probability of the class", _quantity(result.probability)),
         _component(
-            "calibrated-probability", "Calibrated probability of the class", _quantity(result.probability)
+            "uncertainty",
+            "Mutual information of the members, normalised by its range in training; may exceed 1",
+            _quantity(result.uncertainty),
         ),
-        _component("uncertainty", "Mutual information of the members, normalised by its range in training; may exceed 1", _quantity(result.uncertainty)),
         _component("decision", "Decision", {"valueCodeableConcept": _concept("decision", result.decision)}),
         *_texts("reason", "Reason of the decision", [_reason(result)]),
     ]

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from ecgquorum.ensemble.result import Result
 from ecgquorum.errors import TriageError
-from ecgquorum.preprocessing.prepare import TracePreview
+from ecgquorum.preprocessing.prepare import NO_PREVIEW, TracePreview
 
 FORMAT = 2
 
@@ -54,7 +54,7 @@ class JournalEntry:
 
     result: Result
     stamp: str = ""
-    preview: TracePreview = TracePreview()
+    preview: TracePreview = NO_PREVIEW
 
 
 class Journal:
@@ -126,14 +126,18 @@ class Journal:
         """
         query, values = _MOST_URGENT_FIRST, {}
         if budget is not None:
-            n_doubtful = self._value("SELECT count(*) FROM results WHERE decision = 'deferred' AND quality = 'doubtful'")
+            n_doubtful = self._value(
+                "SELECT count(*) FROM results WHERE decision = 'deferred' AND quality = 'doubtful'"
+            )
             query, values = _WITHIN_BUDGET, {"n": max(0, int(budget * len(self) + 1e-9) - int(n_doubtful))}
         with self._translate_errors():
             for plain, stamp, preview, decision in self._database.execute(query, values):
                 result = Result.from_json(json.loads(plain))
                 if budget is not None and str(result.quality.severity) == "usable":
                     deferred = decision == "deferred"
-                    result = result.with_decision(decision, f"among the {budget:.0%} most uncertain" if deferred else "")
+                    result = result.with_decision(
+                        decision, f"among the {budget:.0%} most uncertain" if deferred else ""
+                    )
                 shown = json.loads(preview)
                 yield JournalEntry(result, stamp, TracePreview(tuple(shown["microvolts"]), shown["seconds"]))
 

@@ -90,8 +90,8 @@ def _leads(where: str, signals: list[Any], defaults: FileDefaults) -> list[Any]:
     for signal in chosen:
         if signal.physical_min == signal.physical_max or signal.digital_min == signal.digital_max:
             raise RecordingError(
-                f"{where}: expected a range of numbers and one of volts for {signal.label!r}, found a range of zero width; "
-                "it has no scale"
+                f"{where}: the digital or physical range of {signal.label!r} has zero width; "
+                "the signal has no scale"
             )
     return chosen
 

@@ -16,7 +16,7 @@ _MOST_LEADS = 64
 
 @reader(".mat")
 def read_mat(file: OpenedFile, defaults: FileDefaults) -> Recording:
-    """Read 12 leads at 500 Hz in millivolts from a struct ECG, or a plain matrix with the rate and unit of `defaults`."""
+    """Read 12 leads at 500 Hz in mV from a struct ECG, or a plain matrix with the rate and unit of `defaults`."""
     where, stem = file.path, file.stem
     content = file.read(_FILE_BYTES)
     try:

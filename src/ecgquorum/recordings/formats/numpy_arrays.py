@@ -51,7 +51,9 @@ def read_npz(file: OpenedFile, defaults: FileDefaults) -> Recording:
     signal = _orient(where, arrays["signal"])
     rate_hz = defaults.rate(where, _number(where, arrays["rate_hz"]) if "rate_hz" in arrays else None)
     units = str(arrays["units"].reshape(-1)[0]) if "units" in arrays and arrays["units"].size else None
-    leads = tuple(map(str, arrays["leads"].reshape(-1))) if "leads" in arrays else defaults.lead_names(where, len(signal))
+    leads = (
+        tuple(map(str, arrays["leads"].reshape(-1))) if "leads" in arrays else defaults.lead_names(where, len(signal))
+    )
     factor = defaults.millivolts(where, units)
     unit = units if units is not None else defaults.units or ""
     return Recording(file.stem, as_samples(signal * factor), rate_hz, leads, source=where, unit=unit)

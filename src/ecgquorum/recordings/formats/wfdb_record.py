@@ -39,7 +39,7 @@ _MISSING_16_BIT = -(1 << 15)
 
 
 @reader(".hea")
-def read_wfdb(file: OpenedFile, defaults: FileDefaults) -> Recording:
+def read_wfdb(file: OpenedFile, _: FileDefaults) -> Recording:
     """Read a WFDB record by its header; the header states rate, leads and units itself.
 
     Samples are converted to millivolts and lead names to their standard spelling; signals in other units than volts
