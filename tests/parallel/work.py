@@ -70,7 +70,7 @@ class Doomed(Threshold):
     mark: str = ""
     machine: str = ""
 
-    def deferred(self, prediction):
+    def defer(self, prediction):
         import ray
 
         doomed = ray.get_runtime_context().get_node_id() == self.machine

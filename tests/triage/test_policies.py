@@ -43,7 +43,7 @@ def test_expected_cost_by_hand():
     probs = np.array([[[0.6, 0.3, 0.1, 0.0]], [[0.9, 0.05, 0.05, 0.0]]])
     prediction = Prediction(("a", "b"), CLASSES, probs, (0.0, 1.0))
     policy = ExpectedCost(0.5, {"A": {"N": 10.0}})
-    np.testing.assert_allclose(policy.expected(prediction), [0.3 * 10 + 0.1, 0.05 * 10 + 0.05])
+    np.testing.assert_allclose(policy.expected_cost(prediction), [0.3 * 10 + 0.1, 0.05 * 10 + 0.05])
     assert policy.defer(prediction).tolist() == [True, True]
     assert ExpectedCost(0.6, {"A": {"N": 10.0}}).defer(prediction).tolist() == [True, False]
     assert "10 for A predicted as N" in policy.sentence()
@@ -99,7 +99,7 @@ def test_strange_cards_are_refused(card):
         policy_from(card)
 
 
-@pytest.mark.parametrize(("make", "value"), [(Budget.fitted, -0.1), (Budget.fitted, 1.5)])
+@pytest.mark.parametrize(("make", "value"), [(Budget.fit, -0.1), (Budget.fit, 1.5)])
 def test_strange_budgets_are_refused(make, value):
     with pytest.raises(PolicyError, match="from 0 to 1"):
         make(predicted(np.random.default_rng(0), 4), value)

@@ -167,12 +167,12 @@ class Conformal(Policy):
             raise PolicyError(f"conformal: expected an error rate between 0 and 1, found {alpha:g}")
         n = len(truth)
         rank = int(np.ceil((n + 1) * (1 - alpha)))
-        scores = np.sort(_cumulative(_round(prediction.probs))[np.arange(n), truth])
+        scores = np.sort(_round(_cumulative(prediction.probs))[np.arange(n), truth])
         return cls(alpha, float(scores[rank - 1]) if rank <= n else 1.0)
 
     def sets(self, prediction: Prediction) -> Flags:
         """(record, class): which classes are in each recording's set; the most probable always is."""
-        inside = _cumulative(_round(prediction.probs)) <= self.quantile + 1e-9
+        inside = _round(_cumulative(prediction.probs)) <= self.quantile + 1e-12
         inside[np.arange(len(prediction)), prediction.label_index] = True
         return np.asarray(inside)
 

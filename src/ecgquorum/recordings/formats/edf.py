@@ -90,8 +90,7 @@ def _leads(where: str, signals: list[Any], defaults: FileDefaults) -> list[Any]:
     for signal in chosen:
         if signal.physical_min == signal.physical_max or signal.digital_min == signal.digital_max:
             raise RecordingError(
-                f"{where}: the digital or physical range of {signal.label!r} has zero width; "
-                "the signal has no scale"
+                f"{where}: the digital or physical range of {signal.label!r} has zero width; the signal has no scale"
             )
     return chosen
 
