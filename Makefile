@@ -1,41 +1,56 @@
-# Two commands do everything: `make demo` and `make test`. Both make their own virtual environment.
+# `make demo` and `make test` make their own virtual environment in .venv and install what they need.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= runs/demo
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar on -c constraints.txt
 
-.PHONY: install demo desk test slow bench check format docs clean
+.PHONY: install install-all demo desk test slow bench check format docs clean
 
-install: $(VENV)/.installed
+install: $(VENV)/.installed-core  ## the library and the command line
+install-all: $(VENV)/.installed-all  ## everything: review desk, Ray, ONNX, Optuna, test tools
 
-$(VENV)/.installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+$(VENV)/.installed-core: pyproject.toml constraints.txt
+	@echo "== install: ecgquorum with PyTorch, without optional parts, in $(VENV) (minutes on the first run)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@start=$$(date +%s); $(PIP) torch==2.13.0 && $(PIP) -e . \
+	    && echo "== installed in $$(( $$(date +%s) - start )) s; the environment takes $$(du -sh $(VENV) | cut -f1)"
 	@touch $@
 
-demo: install  ## simulate recordings, train two ensembles on them, attack and measure them, write the report
-	$(BIN)/ecgquorum study demo --out $(OUT) --workers 2
+$(VENV)/.installed-serve: $(VENV)/.installed-core
+	@echo "== install: the review desk (FastAPI, SQLAlchemy)"
+	@$(PIP) -e ".[serve]"
+	@touch $@
 
-desk: install  ## the review desk with simulated recordings, at http://127.0.0.1:8000
+$(VENV)/.installed-all: $(VENV)/.installed-core
+	@echo "== install: optional parts and test tools (Ray, ONNX, a browser driver, ...)"
+	@$(PIP) -e ".[dev]"
+	@touch $@ $(VENV)/.installed-serve
+
+demo: install  ## simulate recordings, train two ensembles, attack and evaluate them, write the report
+	@echo "== demo: simulate 1,200 recordings, train two ensembles, attack them, write the report: minutes on two cores"
+	@start=$$(date +%s); $(BIN)/ecgquorum study demo --out $(OUT) --workers 2 \
+	    && echo "== done in $$(( $$(date +%s) - start )) s; open $(OUT)/report/report.html in a browser"
+
+desk: $(VENV)/.installed-serve  ## the review desk with simulated recordings, at http://127.0.0.1:8000
 	$(BIN)/ecgquorum serve --demo
 
-test: install  ## the fast suite; tests of real recordings are skipped where those are absent
+test: install-all  ## the fast tests; tests with real recordings are skipped where those are absent
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-slow: install  ## the tests that take minutes
+slow: install-all  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
-bench: install  ## how fast, as ratios against the published arithmetic; wants an idle machine
+bench: install-all  ## speed, as ratios to the published code; needs an idle machine
 	$(BIN)/python -m benchmarks
 
-check: install  ## format, lint, types, layers
+check: install-all  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: install
+format: install-all
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -44,7 +59,7 @@ clean:
 
 MODELS := physionet2017-compact cpsc2018-compact
 
-docs: install  ## what is generated: the command line reference, the results page, the model cards
+docs: install-all  ## generated pages: the command line reference, the results page, the model cards
 	$(BIN)/python -m typer ecgquorum.cli utils docs --name ecgquorum --title "Command line" --output docs/cli.md
 	$(BIN)/ecgquorum report $(MODELS:%=docs/results/%.json) --out docs/results.md
 	$(foreach model,$(MODELS),$(BIN)/ecgquorum card $(model) --out docs/models/$(model).md &&) true

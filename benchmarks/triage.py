@@ -31,7 +31,7 @@ def fill(folder: Path, n_recordings: int) -> None:
 
 def triaged(folder: Path, out: Path) -> tuple[float, float]:
     """Seconds and the largest resident memory in MB of one triage of the folder."""
-    line = [sys.executable, "-m", "ecgquorum.cli", "triage", str(folder), "--budget", "10%", "--out", str(out)]
+    line = [sys.executable, "-m", "ecgquorum", "triage", str(folder), "--budget", "10%", "--out", str(out)]
     started = time.perf_counter()
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
     _, status, usage = os.wait4(process.pid, 0)

@@ -64,7 +64,7 @@ kind = "pgd"
 kind = "sap"
 options = { n_steps = 4 }
 [[evaluation.attacks]]
-kind = "quiet"
+kind = "confident"
 target = "ensemble"
 records = 12
 epsilons = [50.0]

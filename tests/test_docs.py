@@ -23,7 +23,7 @@ def blocks(page, language):
 
 def test_the_readme_session_runs(capsys):
     (session,) = blocks(REPOSITORY / "README.md", "python")
-    assert len([line for line in session.splitlines() if line.strip()]) <= 8
+    assert len([line for line in session.splitlines() if line.strip()]) <= 9
     exec(session, {})  # noqa: S102 (with the ensemble that ships)
     assert capsys.readouterr().out.count("[") >= 4
 
@@ -35,7 +35,14 @@ def test_the_session_of_the_attacks_page_runs(tiny_run, tiny_cohort, monkeypatch
     )
     names = {}
     exec(session.replace('"run"', repr(str(tiny_run))).replace('"cohort"', repr(str(tiny_cohort.path))), names)  # noqa: S102
-    assert names["worst"].signal.shape == names["batch"].signal.shape
+    assert names["worst"].shape == names["x"].shape
+
+
+def test_the_session_of_the_plot_page_runs(tmp_path, monkeypatch):
+    (session,) = blocks(REPOSITORY / "docs/plot.md", "python")
+    monkeypatch.chdir(tmp_path)
+    exec(session, {})  # noqa: S102
+    assert {path.name for path in tmp_path.iterdir()} == {"af.pdf", "why.png"}
 
 
 def test_the_two_commands_are_there():
@@ -87,3 +94,13 @@ def test_the_command_line_reference_is_current(tmp_path):
     out = tmp_path / "cli.md"
     subprocess.run([sys.executable, "-m", *arguments, "--output", str(out)], check=True, capture_output=True)
     assert out.read_text() == (REPOSITORY / "docs/cli.md").read_text(), "run `make docs`"
+
+
+def test_the_first_command_of_the_readme_prints_what_the_readme_shows(ecgquorum, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    readme = REPOSITORY / "README.md"
+    first = next(line for block in blocks(readme, "console") for line in block.splitlines() if line.startswith("ecgq"))
+    printed = ecgquorum(*shlex.split(first, comments=True)[1:]).stdout
+    (shown,) = blocks(readme, "text")
+    without_numbers = [re.sub(r"\d\.\d+", "0", text.splitlines()[0]) for text in (printed, shown)]
+    assert without_numbers[0] == without_numbers[1]

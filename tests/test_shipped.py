@@ -6,11 +6,18 @@ import sys
 
 import pytest
 
-from ecgquorum import Scorecard, build_cohort, load_ensemble, model_card, open_source, simulate, write_results
+from ecgquorum import (
+    Scorecard,
+    SplitOptions,
+    build_cohort,
+    load_ensemble,
+    model_card,
+    open_source,
+    simulate,
+    write_results,
+)
 from ecgquorum.cli import DEFAULT_MODEL
-from ecgquorum.cohorts import SplitOptions
-from ecgquorum.ensemble import bundle_names
-from ecgquorum.ensemble.bundle import _located
+from ecgquorum.ensemble import bundle_names, find_bundle
 from ecgquorum.recipes import load_recipe, parse_recipe
 from ecgquorum.training.strategy import plan_jobs
 
@@ -27,7 +34,7 @@ def test_two_bundles_ship_and_one_is_the_default():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_shipped_bundle_is_small_whole_and_answers(name):
     ensemble = load_ensemble(name)
-    files = list(_located(name).iterdir())
+    files = list(find_bundle(name).iterdir())
     assert {file.name for file in files} == {"card.json", "weights.safetensors"}
     assert sum(file.stat().st_size for file in files) <= 8e6
     assert ensemble.card["name"] == name and len(ensemble.members) == 3
@@ -72,11 +79,11 @@ def test_the_card_and_the_results_page_are_about_the_same_weights(name):
 def test_predict_needs_nothing_but_a_file(write_record, tmp_path):
     recording = simulate("N", seed=2, leads=("ECG",)).recording
     record = write_record("A1", recording.signal, rate_hz=recording.rate_hz)
-    command = [sys.executable, "-m", "ecgquorum.cli", "predict", f"{record}.hea", "--json"]
+    command = [sys.executable, "-m", "ecgquorum", "predict", f"{record}.hea", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     (row,) = json.loads(done.stdout)
     assert sum(row["probabilities"].values()) == pytest.approx(1)
-    assert sum(row["calibrated_probabilities"].values()) == pytest.approx(1)
+    assert sum(row["raw_probabilities"].values()) == pytest.approx(1)
 
 
 @pytest.mark.slow

@@ -1,3 +1,5 @@
+import errno
+
 import pytest
 
 from ecgquorum._internal.atomic import atomic_folder, write_atomic
@@ -22,3 +24,14 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
         (scratch / "all").write_text("x")
         assert not (tmp_path / "a").exists()
     assert (tmp_path / "a" / "all").read_text() == "x"
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_the_error_of_a_full_disk_names_the_file(tmp_path, monkeypatch, code):
+    with pytest.raises(OSError, match="No space") as raised, atomic_folder(tmp_path / "a"):
+        raise OSError(code, "No space left on device")
+    assert raised.value.filename == str(tmp_path / "a")
+    monkeypatch.setattr("os.fsync", lambda handle: (_ for _ in ()).throw(OSError(code, "No space left on device")))
+    with pytest.raises(OSError, match="No space") as raised:
+        write_atomic(tmp_path / "b", b"new")
+    assert raised.value.filename == str(tmp_path / "b")

@@ -37,7 +37,7 @@ def test_its_changes_are_smoother_than_those_of_pgd(tiny_ensemble, tiny_cohort, 
     batch: Batch = tiny_cohort.batch(tiny_cohort.part("tune"), tiny_ensemble.input)
 
     def roughness(attack):
-        change = (attack(tiny_ensemble, batch).signal - batch.signal)[..., 200:-200]
+        change = (attack(tiny_ensemble, batch.signal, batch.label, batch.valid) - batch.signal)[..., 200:-200]
         return (change.diff(dim=2).square().mean() / change.square().mean()).item()
 
     assert roughness(SAP(50.0, from_pgd=from_pgd, n_steps=10)) < 0.2 * roughness(PGD(50.0))

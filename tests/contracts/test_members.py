@@ -1,26 +1,36 @@
-"""What every member must obey, whatever its network."""
+"""The contract of members, for every built-in network and for networks that know nothing of this package."""
 
 import copy
 
 import pytest
 import torch
-from ecgquorum.members.member import Block, Member
 from torch import nn
 
-from ecgquorum.members import MEMBERS, freeze
-from ecgquorum.recipes import MemberRecipe, PartitionRecipe, Recipe
-from ecgquorum.training.jobs import build_recipe_member
+from ecgquorum.errors import MemberError
+from ecgquorum.losses import distill_features
+from ecgquorum.members import (
+    MEMBERS,
+    BandFilter,
+    build_member,
+    count_features,
+    embed,
+    forward_with_features,
+    freeze,
+    norm_layers,
+    norm_output,
+    parse_bands,
+)
 
 KINDS = {"compact": 0.125, "dilated": 0.05}
-"""Every kind of member and a width at which it is quick."""
+"""Every built-in member and a width at which it is quick."""
 
 
 def member(kind, *, n_leads=2, bands="all", seed=0, index=0):
-    partition = PartitionRecipe(bands=(bands,))
-    recipe = Recipe(
-        name="t", seed=seed, strategy="part", member=MemberRecipe(kind=kind, width=KINDS[kind]), partition=partition
+    network = build_member(
+        kind, n_leads=n_leads, n_classes=3, rate_hz=300.0, seed=seed + 100 * index, options={"width": KINDS[kind]}
     )
-    return build_recipe_member(recipe, index, n_leads=n_leads, n_classes=3, rate_hz=300.0).eval()
+    chosen = parse_bands(bands, 300.0)
+    return (network if chosen is None else BandFilter(chosen, 300.0).then(network)).eval()
 
 
 def signals(n_samples=1200, n_leads=2, n_padding=100):
@@ -36,9 +46,7 @@ def answer_and_gradient(network, x):
 
 
 def test_the_table_is_complete():
-    assert KINDS.keys() == MEMBERS.keys()
-    concrete = {cls for cls in Member.__subclasses__() if cls.__module__.startswith("ecgquorum")}
-    assert set(MEMBERS.values()) == concrete
+    assert KINDS.keys() == MEMBERS.builtin.keys()
 
 
 @pytest.mark.parametrize("bands", ["all", "rings:even", ((0.0, 20.0), (40.0, 50.0))])
@@ -49,22 +57,36 @@ class TestEveryMember:
         network = member(kind, bands=bands)
         x = signals(n_samples)
         assert network(x).shape == (4, 3)
-        assert network.embed(x).shape == (4, network.n_features)
+        assert embed(network, x).shape == (4, count_features(network, x))
 
     def test_logits_are_the_head_of_the_features(self, kind, bands):
         network, x = member(kind, bands=bands), signals()
-        torch.testing.assert_close(network.head(network.embed(x)), network(x))
+        logits, features = forward_with_features(network, x)
+        head = network.head if bands == "all" else network.network.head
+        torch.testing.assert_close(logits, network(x))
+        torch.testing.assert_close(features, embed(network, x))
+        torch.testing.assert_close(head(features), logits)
 
-    def test_stages_are_what_the_batch_norms_gave(self, kind, bands):
-        network, x = member(kind, bands=bands), signals()
-        for number, block in enumerate(network.blocks):
+    def test_norm_outputs_are_read_whether_or_not_norms_are_folded(self, kind, bands):
+        network, x = member(kind, bands=bands).double(), signals(n_padding=0).double()
+        for number, norm in enumerate(norm_layers(network)):
             seen = []
-            norm = [part for part in block.modules() if isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d)][-1]
             handle = norm.register_forward_hook(lambda module, inputs, output, seen=seen: seen.append(output.clone()))
             network(x)
             handle.remove()
-            assert isinstance(block, Block)
-            torch.testing.assert_close(network.stage(x, number), seen[0])
+            with freeze(network):
+                torch.testing.assert_close(norm_output(network, x, number), seen[0])
+
+    def test_activations_of_recordings_of_other_lengths_can_be_compared(self, kind, bands):
+        network = member(kind, bands=bands)
+        source, target = signals(n_padding=300), signals(n_padding=10).flip(0)
+        layer = len(norm_layers(network)) // 2
+        moved = distill_features(network, source, target, layer, epsilon=100.0, n_steps=10)
+        assert (moved - source).abs().max() <= 100.0 * (1 + 1e-5)
+        with torch.no_grad():
+            wanted = norm_output(network, target, layer)
+            before, after = ((norm_output(network, z, layer) - wanted).square().mean() for z in (source, moved))
+        assert after < before
 
     @pytest.mark.parametrize("n_samples", [1200, 1201, 1207, 997])
     def test_folded_it_says_the_same(self, kind, bands, n_samples):
@@ -82,10 +104,7 @@ class TestEveryMember:
             plain, plain_gradient = answer_and_gradient(network, x)
             with freeze(network):
                 folded, folded_gradient = answer_and_gradient(network, x)
-                stages = [network.stage(x, block) for block in range(len(network.blocks))]
             torch.testing.assert_close(folded, plain, rtol=tolerance, atol=tolerance)
-            for block, stage in enumerate(stages):
-                torch.testing.assert_close(stage, network.stage(x, block), rtol=tolerance, atol=tolerance * 100)
             if dtype == torch.float64:
                 torch.testing.assert_close(folded_gradient, plain_gradient, rtol=1e-7, atol=1e-12)
             else:
@@ -143,7 +162,7 @@ class TestEveryMember:
         before = torch.random.get_rng_state()
         states = [member(kind, bands=bands, seed=s, index=i).state_dict() for s, i in ((0, 0), (0, 0), (1, 0), (0, 1))]
         assert torch.equal(before, torch.random.get_rng_state())
-        name = "head.weight"
+        name = next(key for key in states[0] if key.endswith("head.weight"))
         assert torch.equal(states[0][name], states[1][name])
         assert not torch.equal(states[0][name], states[2][name])
         assert not torch.equal(states[0][name], states[3][name])
@@ -158,3 +177,64 @@ class TestEveryMember:
 
     def test_a_silent_recording_gets_a_finite_answer(self, kind, bands):
         assert torch.isfinite(member(kind, bands=bands)(torch.zeros(2, 2, 1200))).all()
+
+
+class Plain(nn.Module):
+    """A network without `embed`, whose linear layers are not built in the order in which they run."""
+
+    def __init__(self, n_chans, n_outputs):
+        super().__init__()
+        self.last = nn.Linear(6, n_outputs)
+        self.conv = nn.Conv1d(n_chans, 8, 15, stride=4)
+        self.norm = nn.BatchNorm1d(8)
+        self.first = nn.Linear(8, 6)
+
+    def forward(self, x):
+        return self.last(torch.relu(self.first(torch.relu(self.norm(self.conv(x))).mean(dim=2))))
+
+
+class Embedding(Plain):
+    """A network whose `embed` is not what its last layer reads."""
+
+    def embed(self, x):
+        return self.conv(x).mean(dim=2)
+
+
+def test_features_of_any_network_are_the_input_of_the_linear_layer_that_runs_last():
+    network = build_member(Plain, n_leads=2, n_classes=3, rate_hz=300.0, seed=0).eval()
+    logits, features = forward_with_features(network, signals())
+    assert features.shape == (4, 6) and count_features(network, signals()) == 6
+    torch.testing.assert_close(network.last(features), logits)
+    assert not any(module._forward_pre_hooks or module._forward_hooks for module in network.modules())
+
+
+def test_a_method_embed_comes_first():
+    network = Embedding(2, 3).eval()
+    torch.testing.assert_close(forward_with_features(network, signals())[1], network.embed(signals()))
+    filtered = BandFilter([(0, 20)], 300.0).then(network)
+    torch.testing.assert_close(embed(filtered, signals()), network.embed(filtered.band_filter(signals())))
+
+
+def test_a_network_without_features_or_norms_is_refused_with_what_to_do():
+    network = nn.Sequential(nn.Conv1d(2, 3, 5), nn.AdaptiveAvgPool1d(1), nn.Flatten())
+    with pytest.raises(MemberError, match="has no features to read: give it a method embed"):
+        embed(network, signals())
+    with pytest.raises(MemberError, match="no batch-norm layer"):
+        norm_output(network, signals(), 0)
+
+
+def test_a_factory_gets_what_it_has_parameters_for():
+    def everything(n_leads, num_classes, sfreq, index, *, depth=1):
+        network = nn.Flatten()
+        network.seen = (n_leads, num_classes, sfreq, index, depth)
+        return network
+
+    shape = {"n_leads": 2, "n_classes": 5, "rate_hz": 300.0}
+    assert build_member(everything, **shape, index=3, options={"depth": 4}).seen == (2, 5, 300.0, 3, 4)
+    assert isinstance(build_member(lambda: nn.Flatten(), **shape), nn.Flatten)
+    with pytest.raises(MemberError, match="unknown option width; known: depth"):
+        build_member(everything, **shape, options={"width": 1})
+    with pytest.raises(MemberError, match="parameter size has no value"):
+        build_member(lambda size: nn.Flatten(), **shape)
+    with pytest.raises(MemberError, match="expected it to build an nn.Module"):
+        build_member(lambda: 1, **shape)

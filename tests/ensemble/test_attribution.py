@@ -7,8 +7,9 @@ from torch import nn
 
 from ecgquorum import Ensemble, Recording, simulate
 from ecgquorum.ensemble.attribution import STRETCH_S, attribute, class_gradients
+from ecgquorum.ensemble.prediction import TOLERANCE
 from ecgquorum.errors import FittingError
-from ecgquorum.members import CompactMember
+from ecgquorum.members import BandFilter, CompactMember
 from ecgquorum.preprocessing import InputSpec
 
 RATE = 100.0
@@ -91,7 +92,7 @@ def test_over_windows_it_is_the_gradient_of_the_mean_probability():
         total += probs[1]
     np.testing.assert_allclose(found, expected / total, atol=1e-3 * np.abs(expected / total).max())
     some = class_gradients(ensemble, x, np.array([1]), slice(320, 340))[0, 0]
-    np.testing.assert_allclose(some[320:340], found[320:340])
+    np.testing.assert_allclose(some[320:340], found[320:340], atol=1e-4 * np.abs(found).max())
 
 
 def test_a_sure_member_still_has_a_gradient():
@@ -103,7 +104,7 @@ def test_a_sure_member_still_has_a_gradient():
 
 def test_behind_bands_there_is_no_gradient_outside_of_them():
     torch.manual_seed(0)
-    member = CompactMember(n_leads=1, n_classes=3, rate_hz=RATE, width=0.125, bands=((5.0, 15.0),))
+    member = BandFilter([(5.0, 15.0)], RATE).then(CompactMember(1, 3, RATE, width=0.125))
     ensemble = ensemble_of(member)
     power = np.abs(np.fft.rfft(class_gradients(ensemble, noise(1, 4.0).signal * 1000, np.array([0]))[0, 0]))
     hertz = np.fft.rfftfreq(400, 1 / RATE)
@@ -141,8 +142,8 @@ def test_a_stretch_of_a_long_recording(how):
     part = attribute(ensemble, recording, how, span_s=(9.0, 12.0))
     asked = ~np.isnan(part.values[0, 0])
     assert asked[900:1201].all() and asked.sum() == 301
-    np.testing.assert_allclose(part.values[0, 0, asked], whole.values[0, 0, asked], atol=1e-6)
-    np.testing.assert_array_equal(part.prediction.probs, whole.prediction.probs)
+    np.testing.assert_allclose(part.values[0, 0, asked], whole.values[0, 0, asked], atol=1e-4)
+    np.testing.assert_allclose(part.prediction.probs, whole.prediction.probs, atol=TOLERANCE)
     with pytest.raises(FittingError, match="inside its 17 s, found 20 to 30 s"):
         attribute(ensemble, recording, how, span_s=(20.0, 30.0))
 
@@ -173,7 +174,7 @@ def test_the_model_is_left_as_it_was(tiny_ensemble):
     told = []
     for how in ("gradient", "occlusion"):
         looks = attribute(tiny_ensemble, recording, how, told=lambda done, of: told.append((done, of)))
-        np.testing.assert_array_equal(looks.prediction.probs, tiny_ensemble.predict(recording).probs)
+        np.testing.assert_allclose(looks.prediction.probs, tiny_ensemble.predict(recording).probs, atol=TOLERANCE)
     assert tiny_ensemble.training
     assert [parameter.requires_grad for parameter in tiny_ensemble.parameters()] == wanted
     assert told[-1] == (51, 51)

@@ -22,7 +22,7 @@ def bundle(tiny_run, tmp_path):
 
 def test_a_bundle_comes_back_as_it_was(tiny_run, tiny_recipe, tmp_path):
     ensemble = load_ensemble(tiny_run)
-    save_bundle(ensemble, tiny_recipe, tmp_path / "copy", {"note": "copied"})
+    save_bundle(ensemble, tmp_path / "copy", recipe=tiny_recipe, facts={"note": "copied"})
     again = load_ensemble(tmp_path / "copy")
     recording = simulate("A", seed=3, leads=("ECG",)).recording
     np.testing.assert_array_equal(again.predict(recording).member_probs, ensemble.predict(recording).member_probs)
@@ -77,17 +77,20 @@ def add_checksum(bundle, **changes):
     ("changes", "reason"),
     [
         ({"weights_sha256": "0" * 64}, "belongs to another card"),
-        ({"format": 2}, "format 1, found 2"),
+        ({"format": 3}, "format 2, found 3"),
+        ({"format": 1}, "this bundle is of ecgquorum 0.1"),
         ({"classes": None}, "classes"),
         ({"classes": ["a", "b"]}, "weights of the card's network"),
         ({"leads": ["I", "II"]}, "weights of the card's network"),
         ({"information_range": [0.5, 0.5]}, "range of information"),
         ({"information_range": [0.0, float("nan")]}, "range of information"),
-        ({"information_range": "x"}, "describes a model"),
+        ({"information_range": "x"}, "its card describes"),
         ({"temperature": 0.0}, "temperature above 0"),
         ({"temperature": float("inf")}, "temperature above 0"),
-        ({"recipe": "name = 3"}, "describes a model"),
-        ({"rate_hz": "fast"}, "describes a model"),
+        ({"members": [{"kind": "no_such_package:Net", "options": {}}] * 2}, "not built in; name their class"),
+        ({"members": [{"kind": "compact", "options": {"depth": 3}}] * 2}, "unknown option depth"),
+        ({"members": 3}, "its card describes"),
+        ({"rate_hz": "fast"}, "its card describes"),
     ],
 )
 def test_a_card_that_does_not_match_is_refused(bundle, changes, reason):
@@ -120,7 +123,7 @@ def test_what_is_no_bundle_is_refused_with_a_reason(bundle, tmp_path):
 def test_a_bundle_that_ships_is_found_by_its_name(bundle, tmp_path, monkeypatch):
     package = tmp_path / "package"
     shutil.copytree(bundle, package / "bundles" / "some-model")
-    monkeypatch.setattr("ecgquorum.ensemble.bundle.files", lambda name: package)
+    monkeypatch.setattr("ecgquorum.ensemble.card.files", lambda name: package)
     assert load_ensemble("some-model").classes == ("N", "A", "O", "~")
     with pytest.raises(BundleError, match="some-model"):
         load_ensemble("other-model")
@@ -135,9 +138,9 @@ def test_rounded_weights_are_stored_in_half_the_bytes_and_come_back_to_the_bit(t
     spec = InputSpec(tiny_cohort.leads, tiny_cohort.rate_hz, "microvolt", 6.0)
     ensemble = Ensemble(members, tiny_cohort.classes, spec, temperature=1.5)
     members[0].blocks[0].last.norm.running_var.fill_(1e6 + 1 / 3)  # beyond half precision
-    whole = save_bundle(ensemble, tiny_recipe, tmp_path / "whole") / "weights.safetensors"
+    whole = save_bundle(ensemble, tmp_path / "whole", recipe=tiny_recipe) / "weights.safetensors"
     round_weights(ensemble)
-    rounded = save_bundle(ensemble, tiny_recipe, tmp_path / "rounded") / "weights.safetensors"
+    rounded = save_bundle(ensemble, tmp_path / "rounded", recipe=tiny_recipe) / "weights.safetensors"
     assert rounded.stat().st_size < 0.75 * whole.stat().st_size
     again = load_ensemble(tmp_path / "rounded")
     assert again.temperature == 1.5
@@ -153,7 +156,7 @@ def test_a_trained_bundle_says_how_far_rounding_moved_it(tiny_run):
 
 def test_the_temperature_is_fitted_on_the_tune_part(tiny_run, tiny_cohort, bundle):
     ensemble = load_ensemble(tiny_run)
-    probs = ensemble.predict_part(tiny_cohort, "tune").probs
+    probs = ensemble.predict_part(tiny_cohort, "tune").raw_probs
     expected = fit_temperature(probs, tiny_cohort.labels[tiny_cohort.part("tune")])
     assert ensemble.temperature == pytest.approx(expected, rel=1e-3)
     add_checksum(bundle, temperature=None)  # a bundle of an earlier version

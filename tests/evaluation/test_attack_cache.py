@@ -6,6 +6,7 @@ import torch
 
 from ecgquorum import Cohort, load_ensemble
 from ecgquorum.ensemble import Ensemble
+from ecgquorum.ensemble.prediction import TOLERANCE
 from ecgquorum.errors import AttackError
 from ecgquorum.evaluation import evaluate
 from ecgquorum.evaluation.attack_cache import Crafting, member_hashes
@@ -111,7 +112,7 @@ def test_shards_cover_every_recording_once(runs, cohort):
     for e, ensemble in enumerate(runs.values()):
         said = np.concatenate([answered.probs[e] for _, answered in found])
         alone = ensemble.member_probs(cohort.batch(indices[places], ensemble.input))
-        np.testing.assert_allclose(said, alone, atol=1e-6)
+        np.testing.assert_allclose(said, alone, atol=TOLERANCE)
     drawn = {place: batch for _, answered in found for place, batch in answered.drawn.items()}
     assert drawn.keys() == {3, 69}
     torch.testing.assert_close(drawn[69].signal, cohort.batch(indices[[69]], ensemble.input).signal)

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import torch
-from ecgquorum.members.member import downsample_mask
 from scipy.signal import freqz
 
 from ecgquorum.members import CompactMember, valid_span
 from ecgquorum.members.compact import Decimation
+from ecgquorum.members.contract import downsample_mask
 
 
 def random_statistics(network):

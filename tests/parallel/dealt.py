@@ -11,8 +11,9 @@ import torch
 from torch import nn
 
 from ecgquorum import Cohort
-from ecgquorum.members.kernels.batch_norm import BatchNorm1d, BatchNorm2d
+from ecgquorum.members.contract import count_features
 from ecgquorum.parallel import distributed
+from ecgquorum.parallel.batch_layers import shard_network
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import parse_recipe
 from ecgquorum.training import plan_jobs
@@ -81,7 +82,8 @@ def trained(cohort, case, out):
     setting = Precise(cohort, spec, recipe, plan, torch.device("cpu"), (name,))
     built = {"n_leads": 1, "n_classes": len(cohort.classes), "rate_hz": cohort.rate_hz}
     members = [build_recipe_member(recipe, i, **built).double() for i in range(2 if name == "dverge" else 1)]
-    stored = torch.randn(len(cohort.part("train")), members[0].n_features, generator=torch.Generator().manual_seed(1))
+    n_features = count_features(members[0], cohort.batch([0], spec).signal.double())
+    stored = torch.randn(len(cohort.part("train")), n_features, generator=torch.Generator().manual_seed(1))
     terms = [Decorrelation(recipe.decorrelation, [stored] if decorrelated else [], cohort) for _ in members]
     unit = next(unit for unit in plan_jobs(recipe, "data") if unit.phase == phase)
     path = out / f"{kind}-{name}-{decorrelated}.safetensors"
@@ -97,16 +99,54 @@ def normalised(dimensions):
     shape = (7, 3, 5) if dimensions == 1 else (7, 3, 1, 5)
     x = 1000 + torch.randn(shape, generator=generator, dtype=torch.float64)
     direction = torch.randn(shape, generator=generator, dtype=torch.float64)
-    norm = (BatchNorm1d if dimensions == 1 else BatchNorm2d)(3).double()
+    norm = (nn.BatchNorm1d if dimensions == 1 else nn.BatchNorm2d)(3).double()
     nn.init.uniform_(norm.weight, generator=generator)
     share = distributed.shard_batch(len(x))
     mine = x[share.rows()].clone().requires_grad_()
-    with distributed.sharing(share):
+    with shard_network(norm, share):
         y = norm(mine)
     (y.tanh() * direction[share.rows()]).sum().backward()
     share.add_up([norm.weight.grad, norm.bias.grad])
-    tensors = {"y": share.gathered(y), "x": x, "to_x": share.gathered(mine.grad), "direction": direction}
+    tensors = {"y": share.gather(y), "x": x, "to_x": share.gather(mine.grad), "direction": direction}
     return {**tensors, "to_weight": norm.weight.grad, "to_bias": norm.bias.grad, **norm.state_dict()}
+
+
+class AnyNet(nn.Module):
+    """A network of plain PyTorch layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv1d(1, 4, 3),
+            nn.BatchNorm1d(4, momentum=None),
+            nn.ReLU(),
+            nn.Dropout(0.4),
+            nn.Conv1d(4, 4, 3),
+            nn.BatchNorm1d(4, affine=False),
+            nn.Dropout1d(0.3),
+            nn.Flatten(),
+            nn.Linear(64, 3),
+        )
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def train_any_network(n_steps=3):
+    """Weights and statistics of a network that knows nothing of ranks, after a few steps."""
+    torch.manual_seed(4)
+    network = AnyNet().double()
+    optimiser = torch.optim.SGD(network.parameters(), lr=0.1)
+    for _ in range(n_steps):
+        x, y = torch.randn(8, 1, 20, dtype=torch.float64), torch.randint(3, (8,))
+        share = distributed.shard_batch(len(x))
+        optimiser.zero_grad()
+        with shard_network(network, share):
+            loss = nn.functional.cross_entropy(network(x[share.rows()]), y[share.rows()]) * share.weight
+        loss.backward()
+        share.add_up([p.grad for p in network.parameters()])
+        optimiser.step()
+    return network.state_dict()
 
 
 def decorrelated(cohort):
@@ -121,12 +161,13 @@ def decorrelated(cohort):
     value.backward()
     total = value.detach()[None]
     share.add_up([total])
-    return {"value": total, "gradient": share.gathered(mine.grad)}
+    return {"value": total, "gradient": share.gather(mine.grad)}
 
 
 def everything(cohort, out, cases):
     """Every tensor of every case by its name."""
     found = {f"norm{d}/{key}": tensor for d in (1, 2) for key, tensor in normalised(d).items()}
+    found |= {f"any/{key}": tensor for key, tensor in train_any_network().items()}
     found |= {f"decorrelation/{key}": tensor for key, tensor in decorrelated(cohort).items()}
     for case in cases:
         found |= {f"{case[0]} {case[1]} {case[2]}/{key}": tensor for key, tensor in trained(cohort, case, out).items()}
@@ -141,7 +182,7 @@ def chosen(n_ranks):
 def main():
     torch.set_num_threads(1)
     out = Path(sys.argv[2])
-    with distributed.joined():
+    with distributed.join_ranks():
         found = everything(Cohort(sys.argv[1]), out / str(distributed.rank()), chosen(distributed.n_ranks()))
         safetensors.torch.save_file(found, out / f"rank{distributed.rank()}.safetensors")
 

@@ -19,7 +19,8 @@ from ecgquorum import Cohort, build_cohort, load_ensemble, open_source
 from ecgquorum.cli import app
 from ecgquorum.errors import ClusterError, TrainingError
 from ecgquorum.parallel import distributed
-from ecgquorum.parallel.ray_train import on_ranks
+from ecgquorum.parallel.batch_layers import shard_network
+from ecgquorum.parallel.ray_train import run_on_ranks
 from tests.training.test_run_training import untimed, wait_for_epoch, weights
 
 from ..conftest import REPOSITORY
@@ -127,6 +128,21 @@ def test_batch_norm_is_over_the_whole_batch(by_ranks, dimensions):
         torch.testing.assert_close(found[name], tensor.detach(), **EXACT, msg=lambda text, name=name: f"{name}: {text}")
 
 
+def test_any_network_trains_over_ranks_as_in_one_process(by_ranks, by_one):
+    names = [name for name in by_one if name.startswith("any/")]
+    assert any("num_batches_tracked" in name for name in names)
+    for name in names:
+        torch.testing.assert_close(by_ranks[0][name], by_one[name], **EXACT)
+
+
+def test_layers_are_restored_after_the_block():
+    network = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout(0.5))
+    keys = list(network.state_dict())
+    with shard_network(network, distributed.Share(4, 0, 2, 1)):
+        assert all("forward" in layer.__dict__ for layer in network) and list(network.state_dict()) == keys
+    assert not any("forward" in layer.__dict__ for layer in network)
+
+
 def test_decorrelation_is_of_the_whole_batch(by_ranks, by_one):
     for name in ("decorrelation/value", "decorrelation/gradient"):
         assert by_one[name].abs().max() > 0
@@ -137,10 +153,11 @@ def test_a_single_process_is_the_whole_world():
     share = distributed.shard_batch(5)
     x = torch.randn(5, 2)
     assert (distributed.rank(), distributed.n_ranks(), share.weight, share.copies) == (0, 1, 1.0, 1)
-    assert torch.equal(x[share.rows()], x) and torch.equal(share.gathered(x), x)
-    with distributed.sharing(share):
-        assert distributed.shared() is None
-    assert distributed.totals(1.5, 2.0) == [1.5, 2.0] and distributed.widest(3, 9) == (3, 9)
+    assert torch.equal(x[share.rows()], x) and torch.equal(share.gather(x), x)
+    norm = nn.BatchNorm1d(2)
+    with shard_network(norm, share):
+        assert "forward" not in norm.__dict__, "one process pays nothing"
+    assert distributed.totals(1.5, 2.0) == [1.5, 2.0]
     assert distributed.is_first() and distributed.is_first_to_fail()
 
 
@@ -193,7 +210,7 @@ def assert_same_run(found, expected, cohort):
 @pytest.fixture(scope="module")
 def two(alone, cohort):
     """The folder of the same run by two distributed."""
-    out, _ = finished(started(2, "ecgquorum.cli", *arguments(alone.parent, cohort, "two")))
+    out, _ = finished(started(2, "ecgquorum", *arguments(alone.parent, cohort, "two")))
     assert out.count("accuracy on the tune part") == 1
     return alone.parent / "two"
 
@@ -207,19 +224,19 @@ def test_the_command_line_under_torchrun_trains_as_alone(two, alone, cohort):
 def test_ranks_that_were_stopped_go_on_to_the_same_bits(two, cohort):
     folder = two.parent
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    running = started(2, "ecgquorum.cli", *arguments(folder, cohort, "stopped"), **quiet)
+    running = started(2, "ecgquorum", *arguments(folder, cohort, "stopped"), **quiet)
     wait_for_epoch(folder / "stopped", 1, 1, running)
     running.send_signal(signal.SIGINT)
     running.wait(timeout=60)
     assert not (folder / "stopped" / "card.json").exists()
-    _, err = finished(started(2, "ecgquorum.cli", *arguments(folder, cohort, "stopped", "--resume")))
+    _, err = finished(started(2, "ecgquorum", *arguments(folder, cohort, "stopped", "--resume")))
     assert err.count("member 0: found in the store") == 1
     assert weights(folder / "stopped") == weights(two)
 
 
 @pytest.mark.slow
 def test_an_error_of_all_ranks_is_told_once(alone, cohort):
-    _, err = finished(started(2, "ecgquorum.cli", *arguments(alone.parent, cohort, "alone")), expected=1)
+    _, err = finished(started(2, "ecgquorum", *arguments(alone.parent, cohort, "alone")), expected=1)
     assert err.count("a run is already there") == 1
     assert "ecgquorum/" not in err, "no traceback of ours"
 
@@ -230,20 +247,20 @@ def test_a_rank_that_is_killed_ends_the_others(alone, cohort):
     (folder / "long.toml").write_text(RUN_RECIPE.replace("epochs = 3", "epochs = 500"))
     command = arguments(folder, cohort, "killed")
     command[1] = str(folder / "long.toml")
-    running = started(2, "ecgquorum.cli", *command)
+    running = started(2, "ecgquorum", *command)
     wait_for_epoch(folder / "killed", 0, 2, running)
     children = subprocess.run(["pgrep", "-P", str(running.pid)], capture_output=True, text=True, check=True)
     os.kill(int(children.stdout.split()[-1]), signal.SIGKILL)
     _, err = finished(running, expected=1)
-    assert err.count("found that one has stopped") <= 1
+    assert err.count("another rank has stopped") <= 1
     assert "ecgquorum/" not in err, "no traceback of ours"
 
 
 @pytest.mark.parametrize("missing", ["ray", "pyarrow"])
 def test_without_ray_train_one_line_says_what_to_install(tmp_path, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ClusterError, match=rf'expected Ray Train, found no .*{missing}.*"ecgquorum\[cluster\]"'):
-        on_ranks(print, (), 2, scratch=tmp_path / "ray.partial")
+    with pytest.raises(ClusterError, match=rf'Ray Train needs .*{missing}.*"ecgquorum\[cluster\]"'):
+        run_on_ranks(print, (), 2, scratch=tmp_path / "ray.partial")
 
 
 @pytest.mark.skipif(
@@ -252,7 +269,7 @@ def test_without_ray_train_one_line_says_what_to_install(tmp_path, monkeypatch, 
 )
 def test_ray_train_trains_as_alone(alone, cohort):
     folder = alone.parent
-    command = [sys.executable, "-m", "ecgquorum.cli", *arguments(folder, cohort, "ray", "--ranks", "2")]
+    command = [sys.executable, "-m", "ecgquorum", *arguments(folder, cohort, "ray", "--ranks", "2")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=REPOSITORY, timeout=280)
     assert done.returncode == 0, done.stderr
     assert [line[:19] for line in done.stderr.splitlines() if line.startswith("member ")] == [

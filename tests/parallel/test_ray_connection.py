@@ -1,4 +1,4 @@
-"""Which clusters are used, and which are refused: those that strangers could use as well."""
+"""Clusters without token authentication are refused."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ cluster.shutdown()
 
 def triage(tiny_run, tmp_path, *options, **env):
     options = ["--model", tiny_run, "--budget", "10%", "--out", tmp_path / "out", *options]
-    ran = [sys.executable, "-m", "ecgquorum.cli", "triage", tmp_path, *options]
+    ran = [sys.executable, "-m", "ecgquorum", "triage", tmp_path, *options]
     known = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
     known["HOME"] = str(tmp_path)  # where no token is
     return subprocess.run(list(map(str, ran)), capture_output=True, text=True, check=False, env=known | env)
@@ -56,43 +56,43 @@ def test_an_open_cluster_is_refused(open_cluster, tiny_run, tmp_path):
     for env in ({"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "f" * 64}):
         ran = triage(tiny_run, tmp_path, "--executor", "ray", "--address", open_cluster, **env)
         said = refusal(ran)
-        assert f"error: {open_cluster}: expected a Ray cluster that asks for a token, found one that answers" in said
+        assert f"error: {open_cluster}: this Ray cluster accepts requests without a token" in said
         assert "start it with RAY_AUTH_MODE=token on every machine" in said
 
 
-def test_a_closed_cluster_answers_no_stranger(two_machines):
-    assert not ray_connection.answers_strangers(two_machines.address)
+def test_a_cluster_with_a_token_refuses_others(two_machines):
+    assert not ray_connection.accepts_without_token(two_machines.address)
 
 
 def test_an_open_one_does(open_cluster):
-    assert ray_connection.answers_strangers(open_cluster)
+    assert ray_connection.accepts_without_token(open_cluster)
 
 
 def test_an_open_one_is_refused_by_its_loopback_address_too(open_cluster):
     """Also on a machine that has no way out of its own network, and whatever it calls itself."""
     if not ray_connection._own_addresses():
         pytest.skip("this machine is on no network")
-    with pytest.raises(ClusterError, match="expected a Ray cluster that asks for a token"):
-        ray_connection.check_closed(f"127.0.0.1:{open_cluster.rpartition(':')[2]}")
+    with pytest.raises(ClusterError, match="accepts requests without a token"):
+        ray_connection.check_authentication(f"127.0.0.1:{open_cluster.rpartition(':')[2]}")
 
 
 def test_without_the_token_there_is_one_line(two_machines, tiny_run, tmp_path):
     ran = triage(tiny_run, tmp_path, "--executor", "ray", "--address", two_machines.address)
     said = refusal(ran)
-    assert f"error: {two_machines.address}: the cluster asks for a token, found none here" in said
+    assert f"error: {two_machines.address}: the cluster requires a token and this machine has none" in said
 
 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--address", "auto"), "--address: expected --executor ray with it, found local"),
-        (("--executor", "ray", "--address", "auto", "--workers", "2"), "--workers: expected it without --address"),
+        (("--address", "auto"), "--address needs --executor ray"),
+        (("--executor", "ray", "--address", "auto", "--workers", "2"), "--workers and --address exclude each other"),
         (("--executor", "ray", "--address", "ray://host:10001"), "--address: expected auto or HOST:PORT, found ray://"),
         (("--executor", "ray", "--address", "nowhere"), "--address: expected auto or HOST:PORT, found nowhere"),
-        (("--executor", "ray", "--address", "127.0.0.1:9"), "127.0.0.1:9: expected a Ray cluster, found nobody there"),
+        (("--executor", "ray", "--address", "127.0.0.1:9"), "127.0.0.1:9: no Ray cluster listens there"),
     ],
 )
-def test_wrong_options_are_told(options, reason, tiny_run, tmp_path):
+def test_wrong_options_are_errors(options, reason, tiny_run, tmp_path):
     options = ("--model", str(tiny_run), "--budget", "10%", "--out", str(tmp_path / "out"), *options)
     ran = CliRunner().invoke(app, ["triage", str(tmp_path), *options])
     assert isinstance(ran.exception, ClusterError)
@@ -102,7 +102,7 @@ def test_wrong_options_are_told(options, reason, tiny_run, tmp_path):
 
 def test_only_train_runs_under_torchrun(tiny_run, tmp_path):
     ran = triage(tiny_run, tmp_path, WORLD_SIZE="2", LOCAL_RANK="1")
-    assert "torchrun: expected the command train under it" in refusal(ran)
+    assert "torchrun works with the command train only" in refusal(ran)
 
 
 TWICE = """

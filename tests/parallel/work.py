@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,24 +13,24 @@ from ecgquorum.errors import TrainingError
 from ecgquorum.triage.policies import Threshold
 
 
-def doubled(offset, item):
+def double(offset, item):
     return offset + 2 * item
 
 
-def noted(item):
+def timed_sleep(item):
     """When it began and ended; it takes the item's seconds."""
     began = time.monotonic()
     time.sleep(item)
     return began, time.monotonic()
 
 
-def held(folder, item):
+def wait_for_mark(folder, item):
     """Ends when there is a mark with the item's name; at once for an item without."""
     while item is not None and not (Path(folder) / item).exists():
         time.sleep(0.02)
 
 
-def killed_at_first(folder, item):
+def die_at_first(folder, item):
     """Dies the first time it is given this item, as a process does whose memory ran out."""
     mark = Path(folder) / f"begun-{item}"
     if not mark.exists():
@@ -38,15 +39,40 @@ def killed_at_first(folder, item):
     return item
 
 
-def always_killed(item):
+N_SENT = 100_000_000
+
+
+def die_while_sending(folder, item):
+    """Even items die the first time, soon after the function has returned."""
+    mark = Path(folder) / f"begun-{item}"
+    if item % 2 == 0 and not mark.exists():
+        mark.touch()
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    return bytes(N_SENT)
+
+
+class Log:
+    """Keeps the lines that were logged."""
+
+    def __init__(self):
+        self.lines = []
+
+    def update(self, text, done, total):
+        pass
+
+    def log(self, line):
+        self.lines.append(line)
+
+
+def die(item):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def refused(item):
+def fail(item):
     raise TrainingError(f"{item}: expected something else")
 
 
-def multiplied(seed):
+def multiply(seed):
     """Threads, and a product whose last bits depend on them."""
     generator = torch.Generator().manual_seed(seed)
     return torch.get_num_threads(), torch.randn(300, 300, generator=generator).matrix_power(3)

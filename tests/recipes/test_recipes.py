@@ -73,7 +73,7 @@ def test_bands_survive_being_written_down(bands):
         ('name = "x"\nmembers = 1\nstrategies = ["dverge"]', "at least 2 members"),
         ('name = "x"\nmembers = 1\n[[evaluation.attacks]]\nkind = "pgd"\ntarget = "member 1"', "member below 1"),
         ('name = "x"\n[[evaluation.attacks]]\nkind = "pgd"\ntarget = "all"', "member 0.*or.*ensemble.*found 'all'"),
-        ('name = "x"\n[[evaluation.attacks]]\nkind = "quiet"', "quiet: expected the target .ensemble."),
+        ('name = "x"\n[[evaluation.attacks]]\nkind = "confident"', "confident: expected the target .ensemble."),
         (
             'name = "x"\n[[evaluation.attacks]]\nknid = "pgd"',
             r"unknown key evaluation.attacks.0.knid; did you mean kind\?",

@@ -123,7 +123,7 @@ def test_what_is_left_is_said_only_of_attacks_on_the_whole(as_real):
     def verdict(values):
         cards = as_real
         for one in cards.ensembles:
-            cards = changed(cards, one.name, "accuracy", "quiet", values)
+            cards = changed(cards, one.name, "accuracy", "confident", values)
         return [c.verdict for c in claims_of(cards) if left in c.text]
 
     assert verdict((0.8, 0.7, 0.9)) == [HOLDS]
@@ -182,7 +182,7 @@ def test_the_model_card_says_all_that_is_asked(packed):
         assert f"\n## {heading}\n" in text
     assert "Not a medical device" in text
     assert "worst of all, 100" in text and "pgd on member 0, 10 |" in text
-    assert "quiet of 50 (µV) on the ensemble leaves" in text
+    assert "confident of 50 (µV) on the ensemble leaves" in text
     assert is_tidy(text)
 
 

@@ -20,8 +20,8 @@ from ecgquorum import load_ensemble, simulate
 from ecgquorum.ensemble import Ensemble, save_bundle
 from ecgquorum.ensemble.prediction import information_range
 from ecgquorum.preprocessing import InputSpec
-from ecgquorum.recordings import write
-from ecgquorum.recordings.sandbox import Readers, ReadOptions
+from ecgquorum.preprocessing.prepare import ReadOptions, reading_sandbox
+from ecgquorum.recordings import SandboxLimits, write
 from ecgquorum.service.application import desk_application
 from ecgquorum.service.server import open_desk
 from ecgquorum.service.settings import Settings
@@ -142,13 +142,14 @@ def model(tiny_recipe, tmp_path_factory):
     seen = [simulate("NAO"[i % 3], seed=i, seconds=6, leads=("ECG",)).recording for i in range(6)]
     ensemble.information_range = information_range(ensemble.predict(seen))
     out = tmp_path_factory.mktemp("desk-model") / "model"
-    return save_bundle(ensemble, tiny_recipe, out, {"policy": Threshold(0.3).card()})
+    return save_bundle(ensemble, out, recipe=tiny_recipe, facts={"policy": Threshold(0.3).card()})
 
 
 @pytest.fixture(scope="session")
 def readers(model):
     """Processes that read recordings, shared by all desks of these tests."""
-    with Readers(ReadOptions(load_ensemble(model).spec, whole_bytes=TRACE_BYTES), n_readers=1) as running:
+    options = ReadOptions(load_ensemble(model).input, recording_bytes=TRACE_BYTES)
+    with reading_sandbox(options, SandboxLimits(1, seconds=60.0)) as running:
         yield running
 
 
@@ -229,5 +230,5 @@ def put(client, path, name=None, **options):
 
 
 def give_token(desk, name, role):
-    with desk.store.writing() as session:
-        return tokens.add(session, desk.store.now(), name, role)
+    with desk.store.write_session() as session:
+        return tokens.add_token(session, desk.store.now(), name, role)

@@ -221,9 +221,9 @@ def test_what_is_in_the_log_is_what_happened(client, desk, open_case):
     client.post(f"/api/recordings/{open_case}/verdicts", json={"label": "N"})
     told = [entry["action"] for entry in client.get("/api/audit").json()["entries"] if entry["subject"] == open_case]
     assert told == ["first verdict", "claimed", "classified", "uploaded"]
-    with desk.store.reading() as session:
-        assert audit.verified(session).problem == ""
-        assert recordings.found(session, open_case)
+    with desk.store.read_session() as session:
+        assert audit.verify_log(session).problem == ""
+        assert recordings.find_recording(session, open_case)
 
 
 def test_many_uploads_at_once(make_desk, tmp_path):
@@ -243,8 +243,8 @@ def test_many_uploads_at_once(make_desk, tmp_path):
         assert {answer.status_code for answer in answers} == {200, 201}
         assert sum(answer.status_code == 201 for answer in answers) == 150
         assert client.get("/api/recordings").json()["total"] == 150
-        with desk.store.reading() as session:
-            assert audit.verified(session) == audit.Verified(150, audit.head(session)[1])
+        with desk.store.read_session() as session:
+            assert audit.verify_log(session) == audit.LogCheck(150, audit.head(session)[1])
 
 
 def test_the_way_of_a_recording_in_either_database(database, make_desk, examples, classify):
@@ -258,5 +258,5 @@ def test_the_way_of_a_recording_in_either_database(database, make_desk, examples
         assert client.get("/api/measures").json()["deferral"]["total"] == 7
         assert client.get("/api/export/labels.csv").text.count("\n") == 2
         assert client.get("/").status_code == client.get("/measures").status_code == 200
-    with desk.store.reading() as session:
-        assert audit.verified(session).problem == ""
+    with desk.store.read_session() as session:
+        assert audit.verify_log(session).problem == ""

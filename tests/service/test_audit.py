@@ -9,15 +9,15 @@ from ecgquorum.service.store.tables import AuditRow, HeadRow
 
 @pytest.fixture
 def log(store):
-    with store.writing() as session:
+    with store.write_session() as session:
         for number in range(12):
             audit.append(session, store.now(), "me", "did", f"thing {number}", {"n": number})
     return store
 
 
 def verdict_on(store, noted=None):
-    with store.reading() as session:
-        return audit.verified(session, noted)
+    with store.read_session() as session:
+        return audit.verify_log(session, noted)
 
 
 def test_an_untouched_log_holds(log):
@@ -31,23 +31,23 @@ def test_an_untouched_log_holds(log):
     [("actor", "you"), ("at", "2020"), ("action", "x"), ("subject", ""), ("details", {}), ("sha256", "0" * 64)],
 )
 def test_a_changed_entry_is_found(log, column, value):
-    with log.writing() as session:
+    with log.write_session() as session:
         session.execute(update(AuditRow).where(AuditRow.number == 7).values({column: value}))
     assert verdict_on(log).n_entries == 6 and "7" in verdict_on(log).problem
 
 
 def test_a_removed_or_reordered_entry_is_found(log):
-    with log.writing() as session:
+    with log.write_session() as session:
         session.execute(delete(AuditRow).where(AuditRow.number == 5))
     assert "entry 5 is missing" in verdict_on(log).problem
-    with log.writing() as session:
+    with log.write_session() as session:
         session.execute(update(AuditRow).where(AuditRow.number > 5).values(number=AuditRow.number + 100))
         session.execute(update(AuditRow).where(AuditRow.number > 100).values(number=AuditRow.number - 101))
     assert "entry 5" in verdict_on(log).problem
 
 
 def test_a_changed_entry_that_was_hashed_again_breaks_the_next(log):
-    with log.writing() as session:
+    with log.write_session() as session:
         row = session.get(AuditRow, 7)
         row.actor = "you"
         row.sha256 = audit.entry_sha256(row)
@@ -56,10 +56,10 @@ def test_a_changed_entry_that_was_hashed_again_breaks_the_next(log):
 
 def test_a_log_that_was_cut_is_found_by_its_head_or_by_a_note(log):
     noted = (12, verdict_on(log).head)
-    with log.writing() as session:
+    with log.write_session() as session:
         session.execute(delete(AuditRow).where(AuditRow.number > 9))
     assert "its head says 12" in verdict_on(log).problem
-    with log.writing() as session:
+    with log.write_session() as session:
         session.get(HeadRow, 1).number = 9
         session.get(HeadRow, 1).sha256 = session.get(AuditRow, 9).sha256
     assert verdict_on(log).problem == ""

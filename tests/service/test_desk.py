@@ -38,8 +38,8 @@ def page(browser):
     made.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
     yield made
     context.close()
-    refusals = [text for text in problems if "409" not in text and "404" not in text]
-    assert refusals == []
+    error_responses = [text for text in problems if "409" not in text and "404" not in text]
+    assert error_responses == []
 
 
 def test_from_upload_to_export(page, desk, examples, classify):
@@ -90,7 +90,7 @@ def test_from_upload_to_export(page, desk, examples, classify):
         for path in ("/measures", "/audit"):
             page.goto(f"{address}{path}")
             playwright.expect(page.locator("h1")).to_be_visible()
-        playwright.expect(page.locator(".good")).to_contain_text("The chain holds")
+        playwright.expect(page.locator(".good")).to_contain_text("The hash chain is valid")
 
 
 def test_the_worklist_tells_what_happens_elsewhere(page, desk, examples, browser):

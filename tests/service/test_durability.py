@@ -25,7 +25,7 @@ class Killed:
 
     def __init__(self, folder, model):
         self.folder, self.port = folder, _free_port()
-        self.command = [sys.executable, "-m", "ecgquorum.cli", "serve", "--data", str(folder), "--model", str(model)]
+        self.command = [sys.executable, "-m", "ecgquorum", "serve", "--data", str(folder), "--model", str(model)]
         self.command += ["--port", str(self.port)]
         self.process = None
 
@@ -133,8 +133,8 @@ def survives(model, tmp_path, n_kills, seconds_between, patience_s):
         assert len(per_recording) >= len(acknowledged)
         assert set(per_recording) == {1} and set(in_log) == {1}
         store = Store(f"sqlite:///{database}")
-        with store.reading() as session:
-            assert audit.verified(session).problem == ""
+        with store.read_session() as session:
+            assert audit.verify_log(session).problem == ""
         store.close()
     finally:
         desk.kill()

@@ -1,4 +1,4 @@
-"""Who gets in, who does not, and what a browser is told."""
+"""CurrentActor gets in, who does not, and what a browser is told."""
 
 import httpx
 import pytest
@@ -164,8 +164,8 @@ def test_the_last_token_revoked_does_not_open_the_desk(make_desk):
 
     desk = make_desk()
     give_token(desk, "Ada", "reader")
-    with desk.store.writing() as session:
-        tokens.revoke(session, desk.store.now(), "Ada")
+    with desk.store.write_session() as session:
+        tokens.revoke_token(session, desk.store.now(), "Ada")
     assert make_desk().settings.tokens
 
 
@@ -184,17 +184,17 @@ def ecgquorum(monkeypatch, capsys):
 
 def test_tokens_and_the_log_on_the_command_line(ecgquorum, tmp_path):
     data = ("--data", tmp_path / "desk")
-    assert "expected the folder of a review desk" in ecgquorum("audit", "verify", *data, code=1).err
+    assert "no folder of a review desk" in ecgquorum("audit", "verify", *data, code=1).err
     token = ecgquorum("token", "add", "Ada", "--role", "reader", *data).out.strip()
     assert token.startswith("ecgq_")
     listed = ecgquorum("token", "list", *data).out
-    assert "Ada" in listed and "holds" in listed and token not in listed
+    assert "Ada" in listed and "valid" in listed and token not in listed
     assert "expected a role" in ecgquorum("token", "add", "Bob", "--role", "boss", *data, code=1).err
     ecgquorum("token", "revoke", "Ada", *data)
     assert "revoked" in ecgquorum("token", "list", *data).out
     head = ecgquorum("audit", "verify", *data).out.split()[-1]
     assert head.startswith("2:")
-    assert "holds" in ecgquorum("audit", "verify", "--noted", head, *data).out
+    assert "intact" in ecgquorum("audit", "verify", "--noted", head, *data).out
     assert "another than" in ecgquorum("audit", "verify", "--noted", "2:" + "0" * 64, *data, code=1).err
     assert "NUMBER:HASH" in ecgquorum("audit", "verify", "--noted", "2", *data, code=1).err
     import sqlite3

@@ -8,16 +8,16 @@ from alembic.migration import MigrationContext
 from sqlalchemy import select, text
 
 from ecgquorum.errors import DeskError
-from ecgquorum.service.http_errors import Conflict, Missing, Unprocessable
+from ecgquorum.service.http_errors import ConflictError, NotFoundError, UnprocessableError
 from ecgquorum.service.store import Store, audit, queue, recordings, reviews, tokens, worklist
-from ecgquorum.service.store.queue import Draw, Trace
-from ecgquorum.service.store.recordings import Arrived
+from ecgquorum.service.store.queue import AuditSample, StoredTrace
+from ecgquorum.service.store.recordings import IncomingFile
 from ecgquorum.service.store.reviews import Reviewer
 from ecgquorum.service.store.tables import Base, RecordingRow, ResultRow, State
-from ecgquorum.service.store.worklist import Filter
+from ecgquorum.service.store.worklist import WorklistFilter
 
 CLASSES = ("N", "A")
-NO_DRAW = Draw(0.0, b"secret")
+NO_DRAW = AuditSample(0.0, b"secret")
 
 
 def sha(letter):
@@ -25,21 +25,21 @@ def sha(letter):
 
 
 def admit(store, arrived, uploader="u"):
-    with store.writing() as session:
-        row, is_new = recordings.admit(session, store.now(), uploader, arrived)
+    with store.write_session() as session:
+        row, is_new = recordings.add_file(session, store.now(), uploader, arrived)
         return row.id, row.state, is_new
 
 
 def single(letter, name=None):
-    return Arrived(sha(letter), 10, name or f"{letter}.edf", ".edf")
+    return IncomingFile(sha(letter), 10, name or f"{letter}.edf", ".edf")
 
 
 def header(letter, *signals, name="p.hea"):
-    return Arrived(sha(letter), 10, name, ".hea", alone=False, signals=signals)
+    return IncomingFile(sha(letter), 10, name, ".hea", alone=False, signals=signals)
 
 
 def samples(letter, name="p.dat"):
-    return Arrived(sha(letter), 10, name, ".dat", alone=False)
+    return IncomingFile(sha(letter), 10, name, ".dat", alone=False)
 
 
 def answered(decision="deferred", label="N", uncertainty=0.5):
@@ -59,11 +59,11 @@ def answered(decision="deferred", label="N", uncertainty=0.5):
 
 
 def classify(store, draw=NO_DRAW, worker="w", most=8, **answer):
-    with store.writing() as session:
-        rows = queue.claim(session, store.now(), store.after(60), worker, most)
-        trace = Trace(500.0, ("I",), 5000)
+    with store.write_session() as session:
+        rows = queue.claim_recordings(session, store.now(), store.after(60), worker, most)
+        trace = StoredTrace(500.0, ("I",), 5000)
         for row in rows:
-            queue.answer(session, store.now(), worker, row.id, sha("f"), answered(**answer), trace, draw)
+            queue.store_result(session, store.now(), worker, row.id, sha("f"), answered(**answer), trace, draw)
         return [row.id for row in rows]
 
 
@@ -72,8 +72,8 @@ def reviewer(store, name="reader", blind_first=True):
 
 
 def state_of(store, recording_id):
-    with store.reading() as session:
-        return recordings.found(session, recording_id).state
+    with store.read_session() as session:
+        return recordings.find_recording(session, recording_id).state
 
 
 def test_the_migrations_make_the_tables_that_the_code_knows(store):
@@ -98,8 +98,8 @@ def test_a_pair_waits_until_both_files_are_there(store, header_first):
     assert admit(store, early) == (first_id, State.INCOMPLETE, False)
     assert admit(store, late) == (first_id, State.WAITING, True)
     assert admit(store, early) == admit(store, late) == (first_id, State.WAITING, False)
-    with store.reading() as session:
-        assert [file.sha256 for file in recordings.files_of(session, first_id)] == [sha("a"), sha("b")]
+    with store.read_session() as session:
+        assert [file.sha256 for file in recordings.list_files(session, first_id)] == [sha("a"), sha("b")]
 
 
 def test_pairs_of_different_uploaders_are_not_mixed(store):
@@ -112,10 +112,10 @@ def test_several_signal_files_become_one_recording_and_their_ids_lead_to_it(stor
     whole, state, _ = admit(store, header("a", "b.dat", "c.dat", "d.dat"))
     assert state == State.INCOMPLETE and whole == loose[0]
     assert admit(store, samples("d", "d.dat"))[:2] == (whole, State.WAITING)
-    with store.reading() as session:
-        assert {recordings.found(session, one).id for one in loose} == {whole}
-        with pytest.raises(Missing):
-            recordings.found(session, "0" * 32)
+    with store.read_session() as session:
+        assert {recordings.find_recording(session, one).id for one in loose} == {whole}
+        with pytest.raises(NotFoundError):
+            recordings.find_recording(session, "0" * 32)
 
 
 def test_a_known_header_with_other_samples_is_another_recording(store):
@@ -135,24 +135,24 @@ def test_the_same_pair_in_another_order_is_the_same_recording(store):
 
 def test_a_claim_is_one_workers_until_it_expires(store, clock):
     admit(store, single("a"))
-    with store.writing() as session:
-        (row,) = queue.claim(session, store.now(), store.after(60), "one", 8)
-    with store.writing() as session:
-        assert queue.claim(session, store.now(), store.after(60), "two", 8) == []
+    with store.write_session() as session:
+        (row,) = queue.claim_recordings(session, store.now(), store.after(60), "one", 8)
+    with store.write_session() as session:
+        assert queue.claim_recordings(session, store.now(), store.after(60), "two", 8) == []
     clock.passes(61)
-    with store.writing() as session:
-        assert [r.id for r in queue.claim(session, store.now(), store.after(60), "two", 8)] == [row.id]
-        assert not queue.answer(session, store.now(), "one", row.id, sha("f"), answered(), None, NO_DRAW)
-        assert queue.answer(session, store.now(), "two", row.id, sha("f"), answered(), None, NO_DRAW)
-        assert not queue.answer(session, store.now(), "two", row.id, sha("f"), answered(), None, NO_DRAW)
-    with store.reading() as session:
+    with store.write_session() as session:
+        assert [r.id for r in queue.claim_recordings(session, store.now(), store.after(60), "two", 8)] == [row.id]
+        assert not queue.store_result(session, store.now(), "one", row.id, sha("f"), answered(), None, NO_DRAW)
+        assert queue.store_result(session, store.now(), "two", row.id, sha("f"), answered(), None, NO_DRAW)
+        assert not queue.store_result(session, store.now(), "two", row.id, sha("f"), answered(), None, NO_DRAW)
+    with store.read_session() as session:
         assert len(session.scalars(select(ResultRow)).all()) == 1
 
 
 def test_what_was_tried_before_comes_last_and_alone(store, clock):
     ids = [admit(store, single(letter))[0] for letter in "abc"]
-    with store.writing() as session:
-        queue.claim(session, store.now(), store.after(60), "dies", 2)
+    with store.write_session() as session:
+        queue.claim_recordings(session, store.now(), store.after(60), "dies", 2)
     clock.passes(61)
     order = []
     while claimed := classify(store):
@@ -177,28 +177,28 @@ def test_workers_that_race_share_the_work(store):
     for thread in threads:
         thread.join()
     assert not errors and sorted(done) == sorted(ids)
-    with store.reading() as session:
-        assert audit.verified(session).problem == ""
+    with store.read_session() as session:
+        assert audit.verify_log(session).problem == ""
         assert len(session.scalars(select(ResultRow)).all()) == len(ids)
 
 
 def test_the_draw_repeats_is_near_its_share_and_needs_the_secret():
-    draw = Draw(0.02, b"secret")
+    draw = AuditSample(0.02, b"secret")
     names = [f"{i:064x}" for i in range(20_000)]
-    drawn = {name for name in names if draw.takes(name)}
+    drawn = {name for name in names if draw.includes(name)}
     assert 320 < len(drawn) < 480
-    assert drawn == {name for name in names if Draw(0.02, b"secret").takes(name)}
-    assert len(drawn & {name for name in names if Draw(0.02, b"other").takes(name)}) < 40
+    assert drawn == {name for name in names if AuditSample(0.02, b"secret").includes(name)}
+    assert len(drawn & {name for name in names if AuditSample(0.02, b"other").includes(name)}) < 40
 
 
 def test_only_certain_recordings_are_drawn_for_audit(store):
     for letter, decision in zip("ab", ("certain", "deferred"), strict=True):
         admit(store, single(letter))
-        classify(store, Draw(1.0, b"s"), decision=decision)
-    with store.reading() as session:
+        classify(store, AuditSample(1.0, b"s"), decision=decision)
+    with store.read_session() as session:
         found = {row.state: row.audited for row in session.scalars(select(RecordingRow))}
         assert found == {"certain": True, "deferred": False}
-        assert worklist.counts(session)["open"] == 2
+        assert worklist.count_states(session)["open"] == 2
 
 
 def test_the_worklist_is_in_the_order_of_uncertainty_and_can_be_searched(store):
@@ -208,16 +208,16 @@ def test_the_worklist_is_in_the_order_of_uncertainty_and_can_be_searched(store):
     admit(store, single("d"))
     classify(store, decision="certain")
     admit(store, single("e"))
-    with store.reading() as session:
-        rows, total = worklist.listed(session, Filter(), 10)
+    with store.read_session() as session:
+        rows, total = worklist.query_worklist(session, WorklistFilter(), 10)
         assert [row.name[0] for row, _ in rows] == ["b", "c", "a", "e", "d"] and total == 5
-        assert [row.name[0] for row, _ in worklist.listed(session, Filter(), 2, 1)[0]] == ["c", "a"]
-        assert worklist.listed(session, Filter(text="B_100%"), 10)[1] == 1
-        assert worklist.listed(session, Filter(text="b%"), 10)[1] == 0
-        assert worklist.listed(session, Filter(state="certain"), 10)[1] == 1
-        assert worklist.listed(session, Filter(quality="usable"), 10)[1] == 4
-        assert worklist.listed(session, Filter(uploader="nobody"), 10)[1] == 0
-        assert worklist.counts(session) == {
+        assert [row.name[0] for row, _ in worklist.query_worklist(session, WorklistFilter(), 2, 1)[0]] == ["c", "a"]
+        assert worklist.query_worklist(session, WorklistFilter(text="B_100%"), 10)[1] == 1
+        assert worklist.query_worklist(session, WorklistFilter(text="b%"), 10)[1] == 0
+        assert worklist.query_worklist(session, WorklistFilter(state="certain"), 10)[1] == 1
+        assert worklist.query_worklist(session, WorklistFilter(quality="usable"), 10)[1] == 4
+        assert worklist.query_worklist(session, WorklistFilter(uploader="nobody"), 10)[1] == 0
+        assert worklist.count_states(session) == {
             "open": 3,
             "waiting": 1,
             "incomplete": 0,
@@ -236,66 +236,66 @@ def case_id(store):
 
 
 def test_a_case_is_one_readers_until_the_claim_expires(store, clock, case_id):
-    with store.writing() as session:
-        row = recordings.found(session, case_id)
-        reviews.claim(session, row, reviewer(store, "one"))
-        reviews.claim(session, row, reviewer(store, "one"))
-        with pytest.raises(Conflict, match="claimed by one"):
-            reviews.claim(session, row, reviewer(store, "two"))
-        with pytest.raises(Conflict, match="claimed"):
-            reviews.judge(session, row, reviewer(store, "two"), "N", CLASSES)
-        reviews.release(session, row, reviewer(store, "two"))
-        assert reviews.holder(row, store.now()) == "one"
+    with store.write_session() as session:
+        row = recordings.find_recording(session, case_id)
+        reviews.claim_case(session, row, reviewer(store, "one"))
+        reviews.claim_case(session, row, reviewer(store, "one"))
+        with pytest.raises(ConflictError, match="claimed by one"):
+            reviews.claim_case(session, row, reviewer(store, "two"))
+        with pytest.raises(ConflictError, match="claimed"):
+            reviews.add_verdict(session, row, reviewer(store, "two"), "N", CLASSES)
+        reviews.release_case(session, row, reviewer(store, "two"))
+        assert reviews.claim_holder(row, store.now()) == "one"
     clock.passes(901)
-    with store.writing() as session:
-        row = recordings.found(session, case_id)
-        with pytest.raises(Conflict):
-            reviews.judge(session, row, reviewer(store, "one"), "N", CLASSES)
-        reviews.claim(session, row, reviewer(store, "two"))
-        reviews.release(session, row, reviewer(store, "two"))
-        reviews.claim(session, row, reviewer(store, "one"))
+    with store.write_session() as session:
+        row = recordings.find_recording(session, case_id)
+        with pytest.raises(ConflictError):
+            reviews.add_verdict(session, row, reviewer(store, "one"), "N", CLASSES)
+        reviews.claim_case(session, row, reviewer(store, "two"))
+        reviews.release_case(session, row, reviewer(store, "two"))
+        reviews.claim_case(session, row, reviewer(store, "one"))
 
 
 @pytest.mark.parametrize(("final", "state"), [("N", State.CONFIRMED), ("A", State.AMENDED)])
 def test_the_answer_is_hidden_until_the_first_verdict_and_both_are_kept(store, case_id, final, state):
-    with store.writing() as session:
-        row = recordings.found(session, case_id)
-        reviews.claim(session, row, reviewer(store))
+    with store.write_session() as session:
+        row = recordings.find_recording(session, case_id)
+        reviews.claim_case(session, row, reviewer(store))
         assert not reviews.may_see_answer(session, row, "reader", blind_first=True)
         assert reviews.may_see_answer(session, row, "reader", blind_first=False)
-        with pytest.raises(Unprocessable, match="found 'X'"):
-            reviews.judge(session, row, reviewer(store), "X", CLASSES)
-        assert reviews.judge(session, row, reviewer(store), "A", CLASSES) == "first"
+        with pytest.raises(UnprocessableError, match="found 'X'"):
+            reviews.add_verdict(session, row, reviewer(store), "X", CLASSES)
+        assert reviews.add_verdict(session, row, reviewer(store), "A", CLASSES) == "first"
         assert row.state == State.DEFERRED
         assert reviews.may_see_answer(session, row, "reader", blind_first=True)
         assert not reviews.may_see_answer(session, row, "another", blind_first=True)
-        assert reviews.judge(session, row, reviewer(store), final, CLASSES) == "final"
-        with pytest.raises(Conflict, match="open"):
-            reviews.judge(session, row, reviewer(store), final, CLASSES)
+        assert reviews.add_verdict(session, row, reviewer(store), final, CLASSES) == "final"
+        with pytest.raises(ConflictError, match="open"):
+            reviews.add_verdict(session, row, reviewer(store), final, CLASSES)
     assert state_of(store, case_id) == state
-    with store.reading() as session:
-        kept = [(v.stage, v.label, v.was_blind) for v in reviews.verdicts_of(session, case_id)]
+    with store.read_session() as session:
+        kept = [(v.stage, v.label, v.was_blind) for v in reviews.list_verdicts(session, case_id)]
     assert kept == [("first", "A", True), ("final", final, False)]
 
 
 def test_without_blindness_one_verdict_is_enough(store, case_id):
-    with store.writing() as session:
-        row = recordings.found(session, case_id)
-        reviews.claim(session, row, reviewer(store, blind_first=False))
-        assert reviews.judge(session, row, reviewer(store, blind_first=False), "N", CLASSES) == "final"
-        assert [v.was_blind for v in reviews.verdicts_of(session, case_id)] == [False, False]
+    with store.write_session() as session:
+        row = recordings.find_recording(session, case_id)
+        reviews.claim_case(session, row, reviewer(store, blind_first=False))
+        assert reviews.add_verdict(session, row, reviewer(store, blind_first=False), "N", CLASSES) == "final"
+        assert [v.was_blind for v in reviews.list_verdicts(session, case_id)] == [False, False]
 
 
 def test_tokens_are_kept_hashed_and_can_be_revoked(store, clock):
-    with store.writing() as session:
-        token = tokens.add(session, store.now(), "Ada", "reader")
+    with store.write_session() as session:
+        token = tokens.add_token(session, store.now(), "Ada", "reader")
         secret = tokens.open_session(session, store.now(), store.after(100), token)
         assert tokens.open_session(session, store.now(), store.after(100), token + "x") is None
         for wrong in (("Ada", "reader"), ("", "reader"), ("Bob", "boss"), ("local", "admin")):
             with pytest.raises(DeskError):
-                tokens.add(session, store.now(), *wrong)
+                tokens.add_token(session, store.now(), *wrong)
     assert len(token) > 43
-    with store.reading() as session:
+    with store.read_session() as session:
         stored = str(
             session.execute(text("SELECT * FROM tokens")).all() + session.execute(text("SELECT * FROM sessions")).all()
         )
@@ -304,22 +304,22 @@ def test_tokens_are_kept_hashed_and_can_be_revoked(store, clock):
         assert tokens.actor_of_session(session, store.now(), secret).name == "Ada"
         assert tokens.actor_of_token(session, "") is tokens.actor_of_token(session, "x") is None
     clock.passes(101)
-    with store.reading() as session:
+    with store.read_session() as session:
         assert tokens.actor_of_session(session, store.now(), secret) is None
-    with store.writing() as session:
+    with store.write_session() as session:
         again = tokens.open_session(session, store.now(), store.after(100), token)
-        tokens.revoke(session, store.now(), "Ada")
+        tokens.revoke_token(session, store.now(), "Ada")
         assert tokens.actor_of_token(session, token) is None
         assert tokens.actor_of_session(session, store.now(), again) is None
         with pytest.raises(DeskError, match="Nobody"):
-            tokens.revoke(session, store.now(), "Nobody")
+            tokens.revoke_token(session, store.now(), "Nobody")
 
 
 def test_nothing_of_a_failed_transaction_stays(store):
-    with pytest.raises(RuntimeError), store.writing() as session:
-        recordings.admit(session, store.now(), "u", single("a"))
+    with pytest.raises(RuntimeError), store.write_session() as session:
+        recordings.add_file(session, store.now(), "u", single("a"))
         raise RuntimeError
-    with store.reading() as session:
+    with store.read_session() as session:
         assert session.scalars(select(RecordingRow)).all() == []
         assert audit.head(session)[0] == 0
 

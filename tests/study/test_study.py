@@ -43,7 +43,7 @@ def test_a_strategy_and_an_attack_can_be_added_later(tmp_path, monkeypatch):
     monkeypatch.setattr(Crafting, "crafted", lambda self, *a: crafted.append(self.recipe.name) or craft(self, *a))
     card, _ = run_study(study, tmp_path / "s")
     assert [one.name for one in card.ensembles] == ["baseline", "dec+part"]
-    assert set(crafted) == {"quiet"}  # pgd and sap on the shared member were there
+    assert set(crafted) == {"confident"}  # pgd and sap on the shared member were there
 
 
 def test_another_recipe_is_refused(tiny_study, tmp_path):
@@ -86,7 +86,7 @@ def test_killed_at_any_point_it_ends_with_the_same_numbers(tiny_study, tmp_path)
     toml = tmp_path / "study.toml"
     toml.write_text(TINY_STUDY)
     out = tmp_path / "s"
-    command = [sys.executable, "-m", "ecgquorum.cli", "study", str(toml), "--out", str(out), "--device", "cpu"]
+    command = [sys.executable, "-m", "ecgquorum", "study", str(toml), "--out", str(out), "--device", "cpu"]
 
     def killed_when(ready):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

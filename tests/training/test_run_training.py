@@ -33,7 +33,7 @@ def recipe_file(tmp_path):
 
 def command(recipe_file, cohort, out, *more):
     arguments = ["train", str(recipe_file), "--cohort", str(cohort.path), "--out", str(out), "--device", "cpu", *more]
-    return [sys.executable, "-m", "ecgquorum.cli", *arguments]
+    return [sys.executable, "-m", "ecgquorum", *arguments]
 
 
 def weights(run):

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ecgquorum.ensemble import Prediction
+from ecgquorum.ensemble.prediction import DECIMALS, TOLERANCE
 from ecgquorum.errors import PolicyError
 from ecgquorum.triage import Budget, Conformal, ExpectedCost, Threshold, policy_from
 
@@ -64,7 +65,7 @@ def test_conformal_sets_cover(alpha, sharpness):
         tune, test = predicted(rng, 300, sharpness), predicted(rng, 300, sharpness)
         policy = Conformal.fit(tune, drawn(rng, tune), alpha)
         sets = policy.sets(test)
-        truth, below = drawn(rng, test), Conformal(alpha, policy.quantile - 1e-9)
+        truth, below = drawn(rng, test), Conformal(alpha, policy.quantile - 2 * TOLERANCE)
         covered.append(sets[np.arange(300), truth].mean())
         within = test.probs.max(axis=1) <= below.quantile
         earned.append((within & below.sets(test)[np.arange(300), truth]).mean())
@@ -118,3 +119,22 @@ def test_strange_budgets_are_refused(make, value):
 def test_nonsense_is_refused_wherever_it_comes_from(card):
     with pytest.raises(PolicyError, match="expected"):
         policy_from(card)
+
+
+def test_decisions_are_those_of_the_printed_numbers():
+    """Uncertainties around a threshold, closer to it than the printed decimals."""
+    probs = np.array([[[0.5 + d, 0.5 - d], [0.5 - d, 0.5 + d]] for d in np.linspace(0.3, 0.3 + 1e-4, 200)])
+    prediction = Prediction(tuple(map(str, range(200))), ("a", "b"), probs, (0.0, 1.0))
+    policy = Threshold(float(prediction.uncertainty[100]))
+    printed = np.array([result.uncertainty for result in prediction.results()])
+    assert (policy.defer(prediction) == (printed > round(policy.threshold, DECIMALS))).all()
+    assert set(prediction.labels) == {"a"}, "equal printed probabilities give the first class"
+
+
+@given(share=st.floats(0.01, 0.99), seed=st.integers(0, 100))
+def test_a_fitted_threshold_lies_on_no_recording(share, seed):
+    """Or rounding on another processor would decide about it."""
+    prediction = predicted(np.random.default_rng(seed), 40)
+    threshold = Budget.fit(prediction, share).threshold
+    closest, gaps = np.abs(prediction.uncertainty - threshold).min(), np.diff(np.sort(prediction.uncertainty))
+    assert closest >= min(TOLERANCE, gaps.min() / 2) * (1 - 1e-9)

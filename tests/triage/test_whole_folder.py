@@ -42,7 +42,7 @@ def triaged(folder, out, *options):
     """The command's worklist, all formats' files being told what those without a header do not say."""
     leads = ",".join(STANDARD_LEADS)
     told = ["--lead", "II", "--rate", f"{RATE_HZ:g}", "--units", "mV", "--leads", leads, "--budget", "10%"]
-    line = [sys.executable, "-m", "ecgquorum.cli", "triage", str(folder), *told, "--out", str(out), *options]
+    line = [sys.executable, "-m", "ecgquorum", "triage", str(folder), *told, "--out", str(out), *options]
     subprocess.run(line, check=True, capture_output=True)
     return [json.loads(line) for line in (out / "worklist.jsonl").read_text().splitlines()]
 

@@ -1,5 +1,6 @@
 """Writes that happen whole or not at all."""
 
+import errno
 import os
 import secrets
 import shutil
@@ -8,6 +9,8 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO, TextIO
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:
@@ -35,8 +38,9 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         scratch.replace(path)
-    except BaseException:
+    except BaseException as error:
         scratch.unlink(missing_ok=True)
+        _add_path(error, path)
         raise
 
 
@@ -50,9 +54,16 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     try:
         yield scratch
         scratch.replace(path)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(scratch, ignore_errors=True)
+        _add_path(error, path)
         raise
+
+
+def _add_path(error: BaseException, path: Path) -> None:
+    """Name the file in an error of a full disk, which the system raises without one."""
+    if isinstance(error, OSError) and error.filename is None and error.errno in _NO_SPACE:
+        error.filename = str(path)
 
 
 def _scratch(path: Path) -> Path:

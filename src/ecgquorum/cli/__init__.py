@@ -1,6 +1,9 @@
-"""The command line: every command is one library call and the printing of what it gives."""
+"""The command line: each command calls the library and prints the result."""
 
-from ecgquorum.cli import bundles, cohorts, desk, plot, training, triage, tuning  # noqa: F401 (each adds its commands)
+# Commands are listed by `ecgquorum --help` in this order.
+# isort: off
 from ecgquorum.cli.application import DEFAULT_MODEL, app, main
+from ecgquorum.cli import predict, triage, plot, recordings, bundles, evaluation, cohorts, training, tuning, desk  # noqa: F401
+# isort: on
 
 __all__ = ["DEFAULT_MODEL", "app", "main"]

@@ -1,49 +1,86 @@
-"""The application that commands belong to, the options that they share, and how errors are told."""
+"""The application that commands belong to, the options that they share, and how errors are printed."""
 
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from ecgquorum.cli.console import err
-from ecgquorum.cli.console import out as stdout
-from ecgquorum.errors import EcgQuorumError, PolicyError
+from ecgquorum.cli.console import err, print_line
+from ecgquorum.errors import EcgQuorumError, PolicyError, RecordingError
 from ecgquorum.recipes import recipe_names
 
 if TYPE_CHECKING:
     from ecgquorum.recordings import FileDefaults
 
-app = typer.Typer(
-    help="Small ensembles of ECG classifiers whose disagreement tells when not to trust them. Research use only.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-)
-cohort_app = typer.Typer(help="Labelled recordings: build, inspect and fetch cohorts.", no_args_is_help=True)
-app.add_typer(cohort_app, name="cohort")
-policy_app = typer.Typer(help="When recordings go to people: fit and show policies.", no_args_is_help=True)
-app.add_typer(policy_app, name="policy")
+RECORDINGS, ENSEMBLES, DATA, DESK = "Recordings", "Ensembles", "Data and training", "Review desk"
+"""The panels of `ecgquorum --help`."""
 
-Rate = Annotated[float | None, typer.Option(min=1, help="Sampling rate in Hz, for files that do not say it.")]
-Leads = Annotated[
-    str | None, typer.Option(help="Names of the leads in order, for files that do not say them: I,II,V1.")
+
+class Group(TyperGroup):
+    """Commands whose flags are shown without a type: --version, not --version <bool>."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _hide_flag_types(command.get_params(ctx))
+        return command
+
+    def get_params(self, ctx: Any) -> Any:
+        """The group's own options."""
+        params = super().get_params(ctx)
+        _hide_flag_types(params)
+        return params
+
+
+def _hide_flag_types(params: list[Any]) -> None:
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+
+
+app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        help="Recordings, folders or zip archives of them; ARCHIVE.zip/NAME is one recording of an archive, "
+        "sample:af and sample:lbbb are simulated recordings that ship."
+    ),
 ]
-Units = Annotated[str | None, typer.Option(help="mV, uV or V, for files that do not say it or cannot mean it.")]
-
+File = Annotated[
+    str, typer.Argument(help="A recording; ARCHIVE.zip/NAME is one of an archive, sample:af is one that ships.")
+]
+Rate = Annotated[float | None, typer.Option(min=1, help="Sampling rate in Hz, for files that do not state it.")]
+Leads = Annotated[
+    str | None, typer.Option(help="Names of the leads in order, for files that do not state them: I,II,V1.")
+]
+Units = Annotated[
+    str | None, typer.Option(help="mV, uV or V, for files that do not state their unit or state a wrong one.")
+]
+Lead = Annotated[
+    str | None, typer.Option(help="Which of the recording's leads to classify, for a model of one lead: II.")
+]
+Model = Annotated[
+    str, typer.Option(help="A bundle's folder (written by `train`), or one that ships: for 12 leads cpsc2018-compact.")
+]
+Bundle = Annotated[str, typer.Argument(help="A bundle's folder (written by `train`), or the name of one that ships.")]
 RecipeName = Annotated[
     str, typer.Argument(help="A recipe's TOML file, or the name of one that ships.", autocompletion=recipe_names)
 ]
-CohortFolder = Annotated[Path, typer.Option(help="The cohort's folder, from `ecgquorum cohort build`.")]
+CohortFolder = Annotated[Path, typer.Option(help="The cohort's folder, written by `ecgquorum cohort build`.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 
 INTERRUPTED = 130
 DEFAULT_MODEL = "physionet2017-compact"
 
 
 def main() -> None:
-    """Run the command line; an error that we foresaw is one line, its traceback shown only with --debug."""
+    """Run the command line. A foreseen error is printed as one line; with --debug its traceback is shown."""
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
@@ -56,28 +93,27 @@ def main() -> None:
         if debug:
             raise
         if _is_first_to_fail():
-            err.print(f"error: {_told(error)}", style="red", markup=False)
+            err.print(f"error: {_message(error)}", style="red", markup=False)
         sys.exit(1)
 
 
 def _is_first_to_fail() -> bool:
-    """Whether no other rank has told what is wrong; without ranks there is no other, and no need to load PyTorch."""
+    """Whether no other rank has printed the error; without ranks there is no other, and no need to load PyTorch."""
     ranks = sys.modules.get("ecgquorum.parallel.distributed")
     return ranks is None or ranks.is_first_to_fail()
 
 
-def _told(error: BaseException) -> str:
-    """One line: what was expected, what was found, what to do."""
+def _message(error: BaseException) -> str:
     if isinstance(error, OSError):
         return f"{error.filename or 'the system'}: {error.strerror or error}"
     if isinstance(error, MemoryError):
-        return "there is not enough memory for this; try less at once"
+        return "out of memory; try fewer or shorter recordings, or fewer workers"
     return str(error)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        stdout.print(f"ecgquorum {version('ecgquorum')}")
+        print_line(f"ecgquorum {version('ecgquorum')}")
         raise typer.Exit
 
 
@@ -85,36 +121,48 @@ def _print_version(wanted: bool) -> None:
 def _options(
     show_version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop."),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Small ensembles of ECG classifiers whose disagreement tells when not to trust them. Research use only."""
+    """Small ensembles of ECG classifiers whose disagreement tells when not to trust them. Research use only.
+
+    Try it with a simulated recording that ships: ecgquorum predict sample:af
+    """
 
 
-def hints_from(rate: float | None, leads: str | None, units: str | None) -> "FileDefaults":
+def file_defaults(rate: float | None, leads: str | None, units: str | None) -> "FileDefaults":
+    """What the options --rate, --leads and --units say about files that do not say it themselves."""
     from ecgquorum.recordings import FileDefaults
 
-    return FileDefaults(rate, listed(leads) if leads else None, units)
+    return FileDefaults(rate, split_names(leads) if leads else None, units)
 
 
-def listed(text: str) -> tuple[str, ...]:
+def split_names(text: str) -> tuple[str, ...]:
+    """The parts of a list separated by commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def share_from(option: str, text: str | None) -> float | None:
-    """10%, or 0.1."""
+def parse_share(option: str, text: str | None) -> float | None:
+    """A share from 0 to 1, written 10% or 0.1."""
     if text is None:
         return None
-    share = number_from(option, text)
+    share = parse_number(option, text)
     if not 0 <= share <= 1:
         raise PolicyError(f"{option}: expected a share such as 10%, found {text!r}")
     return share
 
 
-def number_from(option: str, text: str) -> float:
-    """10%, or 0.1."""
+def parse_number(option: str, text: str) -> float:
+    """A number, written 0.1 or 10%."""
     try:
         return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         raise PolicyError(f"{option}: expected a number such as 0.1 or 10%, found {text!r}") from None
+
+
+def check_new(path: Path, force: bool) -> None:
+    """Refuse to replace a file that exists, unless forced to; a WFDB header's signal file counts too."""
+    for file in (path, path.with_suffix(".dat")) if path.suffix == ".hea" else (path,):
+        if file.exists() and not force:
+            raise RecordingError(f"{file}: the file exists; choose another name, or replace it with --force")

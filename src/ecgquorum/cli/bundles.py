@@ -1,70 +1,65 @@
-"""Commands about trained ensembles: card, pack, export."""
+"""Commands for bundles of trained ensembles: card, pack, export."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ecgquorum.cli.application import app
-from ecgquorum.cli.console import out as stdout
+from ecgquorum.cli.application import ENSEMBLES, Bundle, app
+from ecgquorum.cli.console import print_line
 from ecgquorum.errors import BundleError
 
 
-@app.command()
+@app.command(rich_help_panel=ENSEMBLES)
 def card(
-    model: Annotated[
-        str, typer.Argument(help="A bundle's folder (what `train` wrote), or the name of one that ships.")
-    ],
+    model: Bundle,
     out: Annotated[Path | None, typer.Option(help="The Markdown file to write. Default: print it.")] = None,
 ) -> None:
-    """Show an ensemble's model card: what it is for, its data and their terms, its results, its known failures."""
-    from ecgquorum import load_ensemble, model_card
+    """Show a bundle's model card: intended use, data and licences, results, known failures."""
+    from ecgquorum import model_card, read_card
     from ecgquorum._internal.atomic import write_atomic
 
-    text = model_card(load_ensemble(model).card)
+    text = model_card(read_card(model))
     if out is None:
         print(text, end="")
         return
     if out.is_dir():
-        raise BundleError(f"{out}: expected the name of a file, found a folder")
+        raise BundleError(f"{out}: this is a folder; name a file to write")
     write_atomic(out, text)
-    stdout.print(f"card: {out}", markup=False)
+    print_line(f"card: {out}")
 
 
-@app.command()
+@app.command(rich_help_panel=ENSEMBLES)
 def pack(
-    model: Annotated[str, typer.Argument(help="A bundle's folder, what `train` or `study` wrote.")],
-    scorecard: Annotated[Path, typer.Argument(help="What `evaluate` or `study` measured of it, NAME.json.")],
-    out: Annotated[Path, typer.Option(help="Folder for the bundle.")],
+    model: Annotated[str, typer.Argument(help="A bundle's folder, written by `train` or `study`.")],
+    scorecard: Annotated[Path, typer.Argument(help="Its scorecard, NAME.json, written by `evaluate` or `study`.")],
+    out: Annotated[Path, typer.Option(help="New folder for the bundle.")],
 ) -> None:
-    """Write a bundle to give to others: weights, and a card with its results; no checkpoints, no history."""
+    """Write a bundle to publish: weights, and a card with the results; no checkpoints, no training history."""
     from ecgquorum import Scorecard
-    from ecgquorum import pack as packed
+    from ecgquorum import pack as pack_bundle
 
-    path = packed(model, Scorecard.load(scorecard, rows_only=True), out)
+    path = pack_bundle(model, Scorecard.load(scorecard, rows_only=True), out)
     size = sum(file.stat().st_size for file in path.iterdir() if file.is_file())
-    stdout.print(f"bundle: {path}, {size / 1e6:.1f} MB; its card: ecgquorum card {path}", markup=False)
+    print_line(f"bundle: {path}, {size / 1e6:.1f} MB; show its card with: ecgquorum card {path}")
 
 
-@app.command()
+@app.command(rich_help_panel=ENSEMBLES)
 def export(
-    model: Annotated[
-        str, typer.Argument(help="A bundle's folder (what `train` wrote), or the name of one that ships.")
-    ],
+    model: Bundle,
     out: Annotated[Path, typer.Option(help="The ONNX file to write.")],
 ) -> None:
-    """Write an ensemble as ONNX: fitted signals in; probabilities, every member's, and uncertainty out.
+    """Export an ensemble to ONNX: prepared signals in; probabilities, each member's, and the uncertainty out.
 
     The graph is run by onnxruntime and compared with the ensemble before the file is written.
     """
     from ecgquorum import export_onnx, load_ensemble
-    from ecgquorum.ensemble.onnx_export import TOLERANCE
+    from ecgquorum.ensemble.prediction import TOLERANCE
 
     ensemble = load_ensemble(model)
     path = export_onnx(ensemble, out)
     spec = ensemble.input
-    stdout.print(
+    print_line(
         f"{path}: signal (batch, {len(spec.leads)}, {spec.n_window}) at {spec.rate_hz:g} Hz, scaled to {spec.scaling}; "
-        f"agrees with the ensemble to {TOLERANCE:g}",
-        markup=False,
+        f"probabilities agree with the ensemble to {TOLERANCE:g}"
     )

@@ -1,4 +1,4 @@
-"""What the command line prints, and how."""
+"""Console output of the command line: lines, tables, progress bars."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -15,82 +15,87 @@ if TYPE_CHECKING:
     from ecgquorum.ensemble.result import Result
     from ecgquorum.evaluation import Scorecard
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False, soft_wrap=True, emoji=False)
+err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 _EXAMPLES_SHOWN = 5
 
 
-def print_answer(answer: "Result", names: dict[str, str]) -> None:
-    label = answer.label
+def print_line(text: str) -> None:
+    """Print a line on standard output, its characters as they are."""
+    out.print(text, markup=False)
+
+
+def print_warning(text: str) -> None:
+    """Print a line on standard error, in yellow."""
+    err.print(text, style="yellow", markup=False)
+
+
+def print_error(text: str) -> None:
+    """Print an error on standard error, in red."""
+    err.print(f"error: {text}", style="red", markup=False)
+
+
+def print_answer(result: "Result", names: dict[str, str]) -> None:
+    """Print one recording's class, calibrated probabilities, members' raw probabilities and uncertainty."""
+    label = result.label
     name = f" ({names[label]})" if names.get(label) else ""
     out.print(
-        f"{answer.id}  {label}{name}  probability {answer.probability:.3f}  "
-        f"uncertainty {answer.uncertainty:.3f}  mutual information {answer.mutual_information:.4f} nat",
+        f"{result.id}  {label}{name}  probability {result.probability:.3f} (calibrated)  "
+        f"uncertainty {result.uncertainty:.3f}  mutual information {result.mutual_information:.4f} nat",
         style="bold",
         markup=False,
     )
-    rows = [("", *answer.probabilities)]
-    everyone = [("calibrated", answer.probabilities), ("raw mean", answer.raw_probabilities)]
-    everyone += [(f"raw, member {i}", probs) for i, probs in enumerate(answer.raw_member_probabilities)]
-    rows += [(f"  {title}", *(f"{value:.3f}" for value in probs.values())) for title, probs in everyone]
+    rows = [("", *result.probabilities)]
+    lines = [("calibrated", result.probabilities), ("raw mean", result.raw_probabilities)]
+    lines += [(f"raw, member {i}", probs) for i, probs in enumerate(result.raw_member_probabilities)]
+    rows += [(f"  {title}", *(f"{value:.3f}" for value in probs.values())) for title, probs in lines]
     print_table(rows)
-    for line in dict.fromkeys((*answer.notices, *answer.quality.reasons)):
-        err.print(f"{answer.id}: {line}", style="yellow", markup=False)
+    for line in dict.fromkeys((*result.notices, *result.quality.reasons)):
+        print_warning(f"{result.id}: {line}")
 
 
-def print_exported(counts: Counter[str], folder: Path) -> None:
-    """How many recordings have FHIR resources, and why others have none."""
+def print_fhir(counts: Counter[str], folder: Path) -> None:
+    """Print how many recordings have FHIR resources, and why others have none."""
     from ecgquorum.triage.fhir import REPEATED, REPORTED, UNHASHED
 
-    out.print(f"FHIR R4 reports of {counts[REPORTED]} recordings are in {folder}", markup=False)
+    print_line(f"FHIR R4 reports of {counts[REPORTED]} recordings are in {folder}")
     if counts[REPEATED]:
-        err.print(f"{counts[REPEATED]} repeat the content of others and share their report", style="yellow")
+        print_warning(f"{counts[REPEATED]} are copies of other recordings and share their report")
     if counts[UNHASHED]:
-        err.print(f"{counts[UNHASHED]} could not even be opened and have no report", style="yellow")
+        print_warning(f"{counts[UNHASHED]} could not be opened and have no report")
 
 
-def print_report(report: "BuildReport") -> None:
+def print_build_report(report: "BuildReport") -> None:
+    """Print what a cohort was built without, and why."""
     for notice in report.notices:
-        err.print(f"note: {notice}", style="yellow", markup=False)
+        print_warning(f"note: {notice}")
     for entry in report.unreadable:
-        err.print(f"left out: {entry.reason}", style="yellow", markup=False)
-    counted = (
-        (len(report.duplicates), "exact duplicates", [a for a, _ in report.duplicates]),
-        (
-            len(report.conflicts),
-            "exact duplicates with other labels, and their twins",
-            [a for a, _ in report.conflicts],
-        ),
-        (len(report.multi_label), "recordings with more than one label", report.multi_label),
-        (len(report.unknown_label), "recordings without a known label", report.unknown_label),
-        (
-            len(report.same_patient_as_test),
-            "recordings of patients in the test part",
-            report.same_patient_as_test,
-        ),
-        (
-            len(report.unreadable),
-            "recordings that cannot be used",
-            [entry.source for entry in report.unreadable],
-        ),
+        print_warning(f"left out: {entry.reason}")
+    left_out = (
+        ("exact duplicates", [one for one, _ in report.duplicates]),
+        ("exact duplicates that have different labels", [one for one, _ in report.conflicts]),
+        ("recordings with more than one label", report.multi_label),
+        ("recordings without a known label", report.unknown_label),
+        ("recordings of patients in the test part", report.same_patient_as_test),
+        ("recordings that cannot be read or used", [entry.source for entry in report.unreadable]),
     )
-    for count, what, ids in counted:
-        if count:
-            shown = ", ".join(ids[:_EXAMPLES_SHOWN]) + (", ..." if count > _EXAMPLES_SHOWN else "")
-            out.print(f"left out {count} {what}: {shown}", markup=False)
+    for what, ids in left_out:
+        if ids:
+            shown = ", ".join(ids[:_EXAMPLES_SHOWN]) + (", ..." if len(ids) > _EXAMPLES_SHOWN else "")
+            print_line(f"left out {len(ids)} {what}: {shown}")
 
 
 def print_cohort(cohort: "Cohort") -> None:
+    """Print a cohort's size, rate, leads, lengths, and the counts of each class in each part."""
     from ecgquorum.cohorts import PARTS
 
     lengths = sorted(row.n_samples / cohort.rate_hz for row in cohort.rows)
     patients = {row.patient for row in cohort.rows if row.patient}
-    out.print(f"{cohort.path}: {len(cohort)} recordings from {cohort.card['source']}", markup=False)
-    out.print(
+    print_line(f"{cohort.path}: {len(cohort)} recordings from {cohort.card['source']}")
+    print_line(
         f"{cohort.rate_hz:g} Hz, {cohort.card.get('unit', 'mV')}, leads {', '.join(cohort.leads)}, "
         f"{lengths[0]:.1f} to {lengths[-1]:.1f} s (median {median(lengths):.1f})"
-        + (f", {len(patients)} patients" if patients else ""),
-        markup=False,
+        + (f", {len(patients)} patients" if patients else "")
     )
     parts = {part: cohort.labels[cohort.part(part)] for part in PARTS}
     rows = [("class", *PARTS, "all")]
@@ -99,11 +104,11 @@ def print_cohort(cohort: "Cohort") -> None:
         rows.append((name, *map(str, counts), str(sum(counts))))
     rows.append(("all", *(str(len(labels)) for labels in parts.values()), str(len(cohort))))
     print_table(rows, ["", *(cohort.class_names.get(name, "") for name in cohort.classes), ""])
-    out.print(f"data hash {cohort.data_hash}")
+    print_line(f"data hash {cohort.data_hash}")
 
 
 def print_scorecard(card: "Scorecard") -> None:
-    """Accuracy under every condition, with its interval."""
+    """Print the accuracy under every condition, with its 95 % interval."""
     from ecgquorum.evaluation.conditions import MASKING, MEMBERS
 
     data = card.data
@@ -121,17 +126,17 @@ def print_scorecard(card: "Scorecard") -> None:
 
 
 def print_table(rows: Sequence[tuple[str, ...]], notes: Sequence[str] = ()) -> None:
-    """Columns as wide as what is in them, however narrow the terminal: the first one left-aligned, the others right."""
+    """Print columns as wide as their content: the first aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for number, (title, *cells) in enumerate(rows):
         right = "  ".join(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
         note = notes[number] if number < len(notes) else ""
-        out.print(f"{title.ljust(widths[0])}  {right}  {note}".rstrip(), markup=False)
+        print_line(f"{title.ljust(widths[0])}  {right}  {note}".rstrip())
 
 
 @contextmanager
 def counting(what: str) -> Iterator[Callable[..., None]]:
-    """One bar that counts, and may say at what."""
+    """Show a progress bar that counts."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

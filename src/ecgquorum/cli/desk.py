@@ -5,39 +5,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgquorum.cli.application import DEFAULT_MODEL, app
-from ecgquorum.cli.console import err, print_table
-from ecgquorum.cli.console import out as stdout
+from ecgquorum.cli.application import DEFAULT_MODEL, DESK, Group, Lead, app
+from ecgquorum.cli.console import err, print_line, print_table
 from ecgquorum.errors import DeskError
 
 if TYPE_CHECKING:
     from ecgquorum.service.store import Store
 
-token_app = typer.Typer(help="Who may use the review desk: make, list and revoke tokens.", no_args_is_help=True)
-app.add_typer(token_app, name="token")
-audit_app = typer.Typer(help="The review desk's audit log.", no_args_is_help=True)
-app.add_typer(audit_app, name="audit")
+token_app = typer.Typer(cls=Group, help="Access tokens of the review desk: add, list, revoke.", no_args_is_help=True)
+audit_app = typer.Typer(cls=Group, help="The review desk's audit log.", no_args_is_help=True)
 
 DEMO_MODEL = "cpsc2018-compact"
-Data = Annotated[Path, typer.Option(help="The desk's folder: uploaded files, and its database unless --database.")]
-Database = Annotated[str, typer.Option(help="Another database: postgresql://USER@HOST/NAME.")]
+Data = Annotated[Path, typer.Option(help="The desk's folder: uploaded files and the database.")]
+Database = Annotated[
+    str, typer.Option(help="Another database: postgresql://USER@HOST/NAME. Default: SQLite in --data.")
+]
 
 
-def _needs_extra() -> None:
+def _check_installed() -> None:
     from importlib.util import find_spec
 
     missing = [name for name in ("alembic", "fastapi", "sqlalchemy", "uvicorn") if find_spec(name) is None]
     if missing:
-        raise DeskError(
-            f"expected the packages of the review desk, found no {', '.join(missing)}; "
-            "install them with: pip install 'ecgquorum[serve]'"
-        )
+        raise DeskError(f"the review desk needs {', '.join(missing)}; install with: pip install 'ecgquorum[serve]'")
 
 
-@app.command()
+@app.command(rich_help_panel=DESK)
 def serve(
     demo: Annotated[
-        bool, typer.Option("--demo", help="A desk of simulated recordings to look at, in a folder of its own.")
+        bool, typer.Option("--demo", help="Open a desk with simulated recordings, in the folder desk-demo.")
     ] = False,
     data: Annotated[
         Path | None,
@@ -49,24 +45,25 @@ def serve(
         typer.Option(help=f"A bundle with a policy, or one that ships. Default: {DEFAULT_MODEL}; demo: {DEMO_MODEL}."),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Where to listen; an address that others reach needs tokens.")
+        str, typer.Option(help="Address to listen on; one that other machines can reach needs tokens.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
-    lead: Annotated[str | None, typer.Option(help="Which lead to take, for a model of one lead.")] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
+    lead: Lead = None,
     blind: Annotated[
-        bool, typer.Option("--blind/--open", help="Hide the ensemble's answer until the reader's first verdict.")
+        bool,
+        typer.Option("--blind/--open", help="Hide the ensemble's answer until the reader has given a first verdict."),
     ] = True,
-    audit: Annotated[float | None, typer.Option(min=0, max=1, help="Share of certain recordings to read too.")] = None,
-    largest_mb: Annotated[int, typer.Option(min=1, max=1024, help="The largest file that is taken, in MiB.")] = 64,
-    allow_host: Annotated[
-        list[str] | None, typer.Option(help="Another name that browsers reach the desk by, behind a proxy.")
+    audit: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Share of certain recordings that are also read, 0 to 1.")
     ] = None,
+    largest_mb: Annotated[int, typer.Option(min=1, max=1024, help="Largest file accepted, in MiB.")] = 64,
+    allow_host: Annotated[list[str] | None, typer.Option(help="Another host name of the desk, behind a proxy.")] = None,
 ) -> None:
-    """Start the review desk, where people read what the ensemble doubts: pages for them, an API for programs.
+    """Start the review desk: web pages where people read uncertain recordings, and an API for programs.
 
-    It answers this machine alone until there are tokens (`ecgquorum token add`). Ctrl-C ends it; nothing is lost.
+    Without tokens (`ecgquorum token add`) only this machine can use it. Ctrl-C stops it; nothing is lost.
     """
-    _needs_extra()
+    _check_installed()
     from ecgquorum.service.demo_desk import AUDIT_SHARE
     from ecgquorum.service.server import open_desk
     from ecgquorum.service.server import serve as run
@@ -87,56 +84,56 @@ def serve(
     )
     desk = open_desk(settings)
     where = f"[{host}]" if ":" in host else host
-    stdout.print(f"review desk: http://{where}:{port}  (model {desk.model_name}; Ctrl-C ends it)", markup=False)
+    print_line(f"review desk: http://{where}:{port}  (model {desk.model_name}; Ctrl-C stops it)")
     if desk.settings.tokens:
-        stdout.print("a token is needed; make one with: ecgquorum token add NAME --role reader", markup=False)
+        print_line("a token is needed; create one with: ecgquorum token add NAME --role reader")
     run(desk, demo=demo)
 
 
 @token_app.command("add")
 def token_add(
-    name: Annotated[str, typer.Argument(help="Whose it is; it stands in the audit log.")],
+    name: Annotated[str, typer.Argument(help="The owner's name, as shown in the audit log.")],
     role: Annotated[str, typer.Option(help="reader, uploader, auditor or admin.")],
     data: Data = Path("desk"),
     database: Database = "",
 ) -> None:
-    """Make a token and show it, this once; only its hash is kept. A running desk without tokens wants a restart."""
+    """Create a token and print it once; only its hash is stored. Restart a desk that runs without tokens."""
     from ecgquorum.service.store import tokens
 
-    store = _store(data, database)
-    with store.writing() as session:
-        token = tokens.add(session, store.now(), name, role)
-    err.print(f"the token of {name}, {role}; it is not shown again:", markup=False)
+    store = _open_store(data, database)
+    with store.write_session() as session:
+        token = tokens.add_token(session, store.now(), name, role)
+    err.print(f"token of {name}, {role}; it is not shown again:", markup=False)
     print(token)
 
 
 @token_app.command("list")
 def token_list(data: Data = Path("desk"), database: Database = "") -> None:
-    """Every token: whose, which role, since when, and whether it still holds."""
+    """List all tokens: name, role, date, and whether each is valid."""
     from ecgquorum.service.store import tokens
 
-    with _store(data, database).reading() as session:
+    with _open_store(data, database).read_session() as session:
         rows = [
-            (row.name, row.role, row.created_at[:16].replace("T", " "), "revoked" if row.revoked_at else "holds")
-            for row in tokens.all_tokens(session)
+            (row.name, row.role, row.created_at[:16].replace("T", " "), "revoked" if row.revoked_at else "valid")
+            for row in tokens.list_tokens(session)
         ]
     if rows:
         print_table([("name", "role", "since (UTC)", ""), *rows])
     else:
-        stdout.print("no tokens; the desk answers this machine alone", markup=False)
+        print_line("no tokens; only this machine can use the desk")
 
 
 @token_app.command("revoke")
 def token_revoke(
     name: Annotated[str, typer.Argument(help="The token's name.")], data: Data = Path("desk"), database: Database = ""
 ) -> None:
-    """End a token, and all sessions that were opened with it, at once."""
+    """Revoke a token and close all sessions that were opened with it."""
     from ecgquorum.service.store import tokens
 
-    store = _store(data, database)
-    with store.writing() as session:
-        row = tokens.revoke(session, store.now(), name)
-    stdout.print(f"the token of {row.name} no longer holds", markup=False)
+    store = _open_store(data, database)
+    with store.write_session() as session:
+        row = tokens.revoke_token(session, store.now(), name)
+    print_line(f"the token of {row.name} is revoked")
 
 
 @audit_app.command("verify")
@@ -144,20 +141,20 @@ def audit_verify(
     data: Data = Path("desk"),
     database: Database = "",
     noted: Annotated[
-        str | None, typer.Option(help="NUMBER:HASH of an entry that was noted earlier, which must still be there.")
+        str | None, typer.Option(help="NUMBER:HASH of an earlier entry, which must still be in the log.")
     ] = None,
 ) -> None:
-    """Follow the audit log's chain: finds any entry that was changed, removed or put elsewhere."""
+    """Check the audit log's hash chain; finds entries that were changed, removed or moved."""
     from ecgquorum.service.store import audit
 
-    with _store(data, database, must_exist=True).reading() as session:
-        found = audit.verified(session, _noted(noted))
+    with _open_store(data, database, must_exist=True).read_session() as session:
+        found = audit.verify_log(session, _parse_entry(noted))
     if found.problem:
-        raise DeskError(f"the audit log holds up to entry {found.n_entries}; then {found.problem}")
-    stdout.print(f"the audit log holds: {found.n_entries} entries, head {found.n_entries}:{found.head}", markup=False)
+        raise DeskError(f"the audit log is intact up to entry {found.n_entries}; then {found.problem}")
+    print_line(f"the audit log is intact: {found.n_entries} entries, head {found.n_entries}:{found.head}")
 
 
-def _noted(text: str | None) -> tuple[int, str] | None:
+def _parse_entry(text: str | None) -> tuple[int, str] | None:
     if text is None:
         return None
     number, _, digest = text.partition(":")
@@ -166,15 +163,19 @@ def _noted(text: str | None) -> tuple[int, str] | None:
     return int(number), digest
 
 
-def _store(data: Path, database: str, must_exist: bool = False) -> "Store":
-    _needs_extra()
+def _open_store(data: Path, database: str, must_exist: bool = False) -> "Store":
+    _check_installed()
     from ecgquorum.service.settings import Settings
     from ecgquorum.service.store import Store
 
     settings = Settings(data=data, model="", database=database)
     if must_exist and not database and not (data / "desk.sqlite").is_file():
-        raise DeskError(f"{data}: expected the folder of a review desk, found none; choose one with --data")
+        raise DeskError(f"{data}: this is no folder of a review desk; choose one with --data")
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     store = Store(settings.database_url)
     store.migrate()
     return store
+
+
+app.add_typer(token_app, name="token", rich_help_panel=DESK)
+app.add_typer(audit_app, name="audit", rich_help_panel=DESK)

@@ -1,4 +1,4 @@
-"""The options of commands whose work other processes and machines can do."""
+"""Options of commands that can run on several processes or machines."""
 
 import os
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgquorum.cli.console import err
+from ecgquorum.cli.console import print_warning
 from ecgquorum.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -16,25 +16,27 @@ if TYPE_CHECKING:
 
 
 class Where(StrEnum):
-    """Who does the work."""
+    """Where the work runs."""
 
     LOCAL = "local"
     RAY = "ray"
 
 
 ExecutorOption = Annotated[
-    Where, typer.Option("--executor", help="Who does the work: processes of this machine, or a Ray cluster.")
+    Where, typer.Option("--executor", help="Where the work runs: processes of this machine, or a Ray cluster.")
 ]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="How many processes at once. Default: 1; a cluster is used as far as it goes.")
+    int | None, typer.Option(min=1, help="Number of processes. Default: 1; with --address, all of the cluster.")
 ]
 Threads = Annotated[
     int | None,
-    typer.Option(min=1, help="Cores for each process, which fix the last bits of results. Default: the cores shared."),
+    typer.Option(min=1, help="Threads per process. Default: the cores divided by the processes."),
 ]
 Address = Annotated[
     str | None,
-    typer.Option(help="With --executor ray: auto or HOST:PORT. Default: Ray is started on this machine."),
+    typer.Option(
+        help="With --executor ray: address of the cluster, auto or HOST:PORT. Default: start Ray on this machine."
+    ),
 ]
 
 
@@ -42,17 +44,17 @@ Address = Annotated[
 def choose_executor(
     where: Where, workers: int | None, threads: int | None, address: str | None, device: str = "auto"
 ) -> Iterator["Executor | None"]:
-    """The executor that the options ask for; None: this process does the work itself."""
+    """Open the executor that the options ask for; None: this process does the work itself."""
     import torch
 
     from ecgquorum.parallel import LocalExecutor
 
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and "LOCAL_RANK" in os.environ:
-        raise ClusterError("torchrun: expected the command train under it, found another; use --workers here")
+        raise ClusterError("torchrun works with the command train only; use --workers here")
     if address is not None and where is not Where.RAY:
-        raise ClusterError(f"--address: expected --executor ray with it, found {where}")
+        raise ClusterError("--address needs --executor ray")
     if address is not None and workers is not None:
-        raise ClusterError("--workers: expected it without --address, found both; a cluster is used as far as it goes")
+        raise ClusterError("--workers and --address exclude each other: a cluster is used as a whole")
     if threads:
         torch.set_num_threads(threads)
     if where is Where.LOCAL and (workers or 1) == 1:
@@ -61,16 +63,22 @@ def choose_executor(
     shared = threads or max(1, torch.get_num_threads() // (workers or 1))
     if where is Where.LOCAL:
         with LocalExecutor(workers or 1, shared) as executor:
-            executor.told = _warn
+            executor.progress = _Warnings()
             yield executor
         return
     from ecgquorum.parallel.ray_executor import RayExecutor
 
     n_threads = shared if address is None else threads or 1
     with RayExecutor(address, n_threads, wants_gpu=device != "cpu", workers=workers or 1) as cluster:
-        cluster.told = _warn
+        cluster.progress = _Warnings()
         yield cluster
 
 
-def _warn(line: str) -> None:
-    err.print(line, style="yellow", markup=False)
+class _Warnings:
+    """Prints the lines that an executor logs."""
+
+    def update(self, text: str, done: float, total: float) -> None:
+        pass
+
+    def log(self, line: str) -> None:
+        print_warning(line)

@@ -1,4 +1,4 @@
-"""The command that searches for a better recipe."""
+"""The command that searches for a better recipe: tune."""
 
 import shlex
 import sys
@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgquorum.cli.application import INTERRUPTED, CohortFolder, Device, RecipeName, app, listed
-from ecgquorum.cli.console import err, print_table
-from ecgquorum.cli.console import out as stdout
+from ecgquorum.cli.application import DATA, INTERRUPTED, CohortFolder, Device, RecipeName, app, split_names
+from ecgquorum.cli.console import err, print_line, print_table, print_warning
 from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
 from ecgquorum.recipes import load_study
 
@@ -17,39 +16,39 @@ if TYPE_CHECKING:
     from ecgquorum.tuning import Search, Trial
 
 
-@app.command()
+@app.command(rich_help_panel=DATA)
 def tune(
     recipe: RecipeName,
     cohort: CohortFolder,
     out: Annotated[Path, typer.Option(help="The search's folder: trials, members, the best recipe, the page.")],
-    trials: Annotated[int, typer.Option(min=1, help="How many trials in all; a larger number later adds some.")] = 20,
+    trials: Annotated[int, typer.Option(min=1, help="Total number of trials; a larger number later adds trials.")] = 20,
     strategy: Annotated[
-        str | None, typer.Option(help="What to search under, such as dec+part. Default: what the recipe says.")
+        str | None, typer.Option(help="Strategy to train with, such as dec+part. Default: the recipe's.")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Train members of trials for so long. Default: what the recipe says.")
+        int | None, typer.Option(min=1, help="Epochs per member in a trial. Default: the recipe's.")
     ] = None,
     vary: Annotated[
         str | None,
-        typer.Option(help="Search only over these tables or keys: partition,decorrelation. Default: all there are."),
+        typer.Option(help="Search only over these tables or keys: partition,decorrelation. Default: all."),
     ] = None,
-    records: Annotated[int, typer.Option(min=1, help="Attack at most so many recordings of the tune part.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Of the search; the members' is the recipe's.")] = 0,
+    records: Annotated[int, typer.Option(min=1, help="Attack at most this many recordings of the tune part.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the search; members use the recipe's seed.")] = 0,
     device: Device = "auto",
     executor: ExecutorOption = Where.LOCAL,
     workers: Workers = None,
     threads: Threads = None,
     address: Address = None,
 ) -> None:
-    """Search for a better recipe: bands, decorrelation, network, augmentation, hardening. Everything is judged on the
-    tune part, as it is and under attack; the test part is not touched.
+    """Search for a better recipe: bands, decorrelation, network, augmentation, hardening.
 
-    Stop it at any time (Ctrl-C); the same command goes on. The recipe as given is the first trial. With --workers or
-    --executor ray several trials are made at a time.
+    Trials are compared on the tune part, natural and under attack; the test part is not used. The recipe as given is
+    the first trial. Ctrl-C stops it; the same command resumes. With --workers or --executor ray, trials run in
+    parallel.
     """
     from ecgquorum import Cohort
     from ecgquorum.study import study_progress
-    from ecgquorum.tuning import tune as searched
+    from ecgquorum.tuning import tune as search_recipes
 
     loaded, opened = load_study(recipe), Cohort(cohort)
     try:
@@ -57,14 +56,14 @@ def tune(
             choose_executor(executor, workers, threads, address, device) as chosen,
             study_progress(err) as progress,
         ):
-            search = searched(
+            search = search_recipes(
                 loaded,
                 opened,
                 out,
                 n_trials=trials,
                 strategy=strategy,
                 epochs=epochs,
-                vary=listed(vary) if vary is not None else None,
+                vary=split_names(vary) if vary is not None else None,
                 records=records,
                 seed=seed,
                 device=device,
@@ -73,7 +72,7 @@ def tune(
             )
     except KeyboardInterrupt:
         command = shlex.join(["ecgquorum", *sys.argv[1:]])
-        err.print(f"stopped; finished trials and epochs are kept; go on with: {command}", markup=False)
+        err.print(f"stopped; finished trials and epochs are kept; resume with: {command}", markup=False)
         raise typer.Exit(INTERRUPTED) from None
     _print_search(search)
 
@@ -81,19 +80,18 @@ def tune(
 def _print_search(search: "Search") -> None:
     failed = [trial for trial in search.trials if trial.reason]
     for trial in failed:
-        err.print(f"trial {trial.number} failed: {trial.reason}", style="yellow", markup=False)
+        print_warning(f"trial {trial.number} failed: {trial.reason}")
     if search.chosen is not None:
         rows = [("accuracy (%) on the tune part", "natural", "attacked")]
         if search.trials[0].measures:
             rows.append(_row("as given (trial 0)", search.trials[0]))
         rows.append(_row(f"chosen (trial {search.chosen.number})", search.chosen))
         print_table(rows)
-        stdout.print(
-            f"{len(search.trials)} trials; the best of many is flattered: only other recordings tell how good it is",
-            markup=False,
+        print_line(
+            f"{len(search.trials)} trials; the best of many looks better than it is: evaluate it on the test part"
         )
-        stdout.print(f"recipe: {search.best}", markup=False)
-    stdout.print(f"page: {search.page}", markup=False)
+        print_line(f"recipe: {search.best}")
+    print_line(f"page: {search.page}")
     if search.chosen is None:
         raise typer.Exit(1)
 

@@ -1,20 +1,5 @@
-"""Cohorts: many labelled recordings, their sources and their split."""
+"""Many labelled recordings: a cohort on disk, what it is built from, how it is split."""
 
-from ecgquorum.cohorts.batch import Batch, make_batch
-from ecgquorum.cohorts.build import BuildReport, build_cohort, open_source
-from ecgquorum.cohorts.cohort import PARTS, Cohort, Part
-from ecgquorum.cohorts.fetch import fetch
-from ecgquorum.cohorts.split import SplitOptions
+import lazy_loader
 
-__all__ = [
-    "PARTS",
-    "Batch",
-    "BuildReport",
-    "Cohort",
-    "Part",
-    "SplitOptions",
-    "build_cohort",
-    "fetch",
-    "make_batch",
-    "open_source",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

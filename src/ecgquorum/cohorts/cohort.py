@@ -12,15 +12,17 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgquorum.cohorts.batch import Batch, make_batch
 from ecgquorum.errors import CohortError
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recordings import Recording
+
+if TYPE_CHECKING:
+    from ecgquorum.cohorts.batch import Batch
 
 Part = Literal["train", "tune", "test"]
 PARTS: tuple[Part, ...] = ("train", "tune", "test")
@@ -101,8 +103,10 @@ class Cohort:
             source=f"{self.path}: {row.id}",
         )
 
-    def batch(self, indices: Sequence[int] | NDArray[np.int64], spec: InputSpec) -> Batch:
+    def batch(self, indices: Sequence[int] | NDArray[np.int64], spec: InputSpec) -> "Batch":
         """These recordings, scaled and padded or cut to the window of `spec`."""
+        from ecgquorum.cohorts.batch import make_batch  # here, so that a cohort opens without PyTorch
+
         signals = [spec.scale(self.signal(int(index))) for index in indices]
         return make_batch(signals, spec.n_window, self.labels[list(indices)].tolist())
 

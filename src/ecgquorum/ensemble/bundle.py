@@ -11,7 +11,6 @@ import platform
 import subprocess
 from collections.abc import Mapping
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +21,14 @@ from safetensors.torch import save as bytes_from_tensors
 from torch import nn
 
 from ecgquorum._internal.atomic import write_atomic
-from ecgquorum._internal.checksums import add_checksum, has_valid_checksum
+from ecgquorum._internal.checksums import add_checksum
+from ecgquorum.ensemble.card import CARD as CARD
+from ecgquorum.ensemble.card import FORMAT, WEIGHTS, find_bundle, read_card
 from ecgquorum.ensemble.ensemble import Ensemble
 from ecgquorum.errors import BundleError, EcgQuorumError
 from ecgquorum.members import MEMBERS, BandFilter, FilteredMember, MemberFactory, build_member
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import Recipe
-
-FORMAT = 2
-WEIGHTS, CARD = "weights.safetensors", "card.json"
-_REQUIRED = (
-    "format",
-    "classes",
-    "leads",
-    "rate_hz",
-    "scaling",
-    "window_s",
-    "members",
-    "information_range",
-    "weights_sha256",
-)
 
 
 def save_bundle(
@@ -127,8 +114,8 @@ def load_ensemble(
     member: the class of its members, a function that builds one, or a registered name, where they are not built-in
             networks; loading never imports code that is not named here
     """
-    path = _locate(path_or_name)
-    card = _read_card(path)
+    path = find_bundle(path_or_name)
+    card = read_card(path)
     weights = _read_weights(path, card)
     try:
         spec = InputSpec(tuple(card["leads"]), float(card["rate_hz"]), card["scaling"], float(card["window_s"]))
@@ -175,51 +162,12 @@ def _build_described(
 
 def add_to_card(path: str | Path, out: str | Path, facts: Mapping[str, Any]) -> Path:
     """Write the bundle of `path` to the new folder `out` with further facts in its card, and nothing but the bundle."""
-    source, out = _locate(path), Path(out)
+    source, out = find_bundle(path), Path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BundleError(f"{out}: expected a new folder, found something there")
-    card = _read_card(source)
+    card = read_card(source)
     content = _read_checked(source, card)
     return _write(out, content, {key: value for key, value in card.items() if key != "card_sha256"} | dict(facts))
-
-
-def bundle_names() -> list[str]:
-    """The names of the bundles that ship with ecgquorum."""
-    folder = files("ecgquorum") / "bundles"
-    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
-
-
-def _locate(path_or_name: str | Path) -> Path:
-    path = Path(path_or_name)
-    if path.is_dir():
-        return path
-    if str(path_or_name) in bundle_names():
-        return Path(str(files("ecgquorum") / "bundles" / str(path_or_name)))
-    known = ", ".join(bundle_names()) or "none ship with this version"
-    raise BundleError(f"{path_or_name}: expected the folder of a bundle, or the name of one ({known}), found neither")
-
-
-def _read_card(path: Path) -> dict[str, Any]:
-    try:
-        card = json.loads((path / CARD).read_text())
-    except FileNotFoundError:
-        hint = "its training has not finished" if (path / "recipe.toml").is_file() else "this is no bundle"
-        raise BundleError(f"{path}: expected {CARD}, found none; {hint}") from None
-    except (OSError, ValueError) as error:
-        raise BundleError(f"{path}/{CARD}: expected JSON, found it damaged: {error}") from error
-    if isinstance(card, dict) and card.get("format") == 1:
-        raise BundleError(
-            f"{path}: this bundle was written by ecgquorum 0.1; train it again, version 0.2 cannot read it"
-        )
-    if not isinstance(card, dict) or card.get("format") != FORMAT:
-        found = card.get("format") if isinstance(card, dict) else "no object"
-        raise BundleError(f"{path}/{CARD}: expected format {FORMAT}, found {found}")
-    if not has_valid_checksum(card, "card_sha256"):
-        raise BundleError(f"{path}/{CARD}: expected its own SHA-256 to match, found the card changed or damaged")
-    missing = [key for key in _REQUIRED if key not in card]
-    if missing:
-        raise BundleError(f"{path}/{CARD}: expected {', '.join(missing)}, found none")
-    return card
 
 
 def _read_checked(path: Path, card: Mapping[str, Any]) -> bytes:

@@ -6,16 +6,11 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Self
 
-import numpy as np
-
-from ecgquorum.ensemble.prediction import Array, Prediction
+from ecgquorum.ensemble.prediction import Array, Prediction, round_printed
 from ecgquorum.preprocessing.input_spec import InputSpec, window_starts
 from ecgquorum.preprocessing.prepare import PreparedRecording
 from ecgquorum.preprocessing.quality import NO_FINDINGS, Finding, Quality, Severity
 from ecgquorum.recordings.discovery import ReadFailure, printable
-
-DIGITS = 5
-"""Decimals of every printed probability and score; labels and decisions are based on the rounded numbers."""
 
 CERTAIN, DEFERRED, UNREADABLE = "certain", "deferred", "unreadable"
 """Decisions: the answer is used; a person is to read the recording; there is nothing to read."""
@@ -140,14 +135,14 @@ CSV_COLUMNS = tuple(Result("", "").to_csv_row())
 
 
 def results_from(prediction: Prediction) -> list[Result]:
-    """One result for each recording of a prediction: label, probabilities and scores, rounded to `DIGITS`."""
+    """One result for each recording of a prediction: label, probabilities and scores, rounded as printed."""
 
     def by_class(probs: Array) -> dict[str, float]:
-        return dict(zip(prediction.classes, np.round(probs, DIGITS).tolist(), strict=True))
+        return dict(zip(prediction.classes, round_printed(probs).tolist(), strict=True))
 
     probs, raw = prediction.probs, prediction.raw_probs
     names = ("entropy", "mutual_information", "uncertainty", "risk")
-    scores = {name: np.round(getattr(prediction, name), DIGITS).tolist() for name in names}
+    scores = {name: round_printed(getattr(prediction, name)).tolist() for name in names}
     return [
         Result(
             record,

@@ -1,8 +1,5 @@
-"""Measuring: what holds of a prediction, with intervals, and the scorecard that keeps it."""
+"""Evaluate ensembles: conditions, attacks and metrics, kept in a scorecard."""
 
-from ecgquorum.evaluation.evaluator import evaluate, name_ensembles
-from ecgquorum.evaluation.runner import Told
-from ecgquorum.evaluation.scorecard import Row, Scorecard
-from ecgquorum.metrics.measures import Estimate, bootstrap
+import lazy_loader
 
-__all__ = ["Estimate", "Row", "Scorecard", "Told", "bootstrap", "evaluate", "name_ensembles"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,13 +1,16 @@
 """Recordings to look at: what an attack does to a trace."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgquorum.cohorts import Batch, Cohort
 from ecgquorum.metrics.measures import Flags, Labels
 from ecgquorum.preprocessing import InputSpec
+
+if TYPE_CHECKING:
+    from ecgquorum.cohorts import Batch, Cohort
 
 N_EXAMPLES, EXAMPLE_S = 3, 6.0
 
@@ -30,7 +33,7 @@ class Example:
     drawn_of: dict[int, tuple[str, ...]]
 
 
-def choose_examples(cohort: Cohort, indices: Labels, eligible: Flags, all_right: Flags) -> list[Example]:
+def choose_examples(cohort: "Cohort", indices: Labels, eligible: Flags, all_right: Flags) -> list[Example]:
     """One a class: its first eligible recording that all ensembles get right when it is natural, else its first."""
     truth, lead = cohort.labels[indices], _lead(cohort)
     examples: list[Example] = []
@@ -44,7 +47,7 @@ def choose_examples(cohort: Cohort, indices: Labels, eligible: Flags, all_right:
     return examples
 
 
-def draw_attacked(example: Example, number: int, batch: Batch, cohort: Cohort, index: int, spec: InputSpec) -> None:
+def draw_attacked(example: Example, number: int, batch: "Batch", cohort: "Cohort", index: int, spec: InputSpec) -> None:
     """Keep how the example looks under condition `number`, as it is in the batch, alone."""
     lead, signal = _lead(cohort), cohort.signal(index)
     peak, scaled_peak = (float(np.abs(leads[lead]).max()) for leads in (signal, spec.scale(signal)))
@@ -53,6 +56,6 @@ def draw_attacked(example: Example, number: int, batch: Batch, cohort: Cohort, i
     example.crafted[number] = np.asarray(attacked * (peak / scaled_peak if peak else 1e-3), dtype=np.float32)
 
 
-def _lead(cohort: Cohort) -> int:
+def _lead(cohort: "Cohort") -> int:
     """Lead II of the twelve, or the only one."""
     return min(1, len(cohort.leads) - 1)

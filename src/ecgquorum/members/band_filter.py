@@ -68,8 +68,10 @@ class BandFilter(nn.Module):
             with torch.inference_mode(False):  # or a mask made while predicting could not serve a gradient later
                 self._cached = (shape, self.mask(*shape))
         axes = tuple(range(-self.dims, 0))
-        kept = torch.fft.rfftn(x, dim=axes) * self._cached[1].to(x.dtype)
-        filtered: Tensor = torch.fft.irfftn(kept, s=shape, dim=axes)
+        # onnxruntime's float32 DFT is wrong by 0.2 % at 18,000 samples (not a power of two); its float64 DFT is exact
+        wide = x.double() if torch.compiler.is_exporting() else x
+        kept = torch.fft.rfftn(wide, dim=axes) * self._cached[1].to(wide.dtype)
+        filtered: Tensor = torch.fft.irfftn(kept, s=shape, dim=axes).to(x.dtype)
         return filtered * valid_span(x) if self.dims == 1 else filtered
 
     def then(self, network: nn.Module) -> "FilteredMember":

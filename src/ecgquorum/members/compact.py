@@ -15,10 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ecgquorum.members.contract import downsample_mask, valid_span
-from ecgquorum.members.kernels.batch_norm import BatchNorm2d
+from ecgquorum.members.kernels.batch_max import BatchMax
 from ecgquorum.members.kernels.dropout import Dropout
 from ecgquorum.members.kernels.folding import Folding, is_frozen
-from ecgquorum.parallel import distributed
 
 INNER_RATE_HZ = 100.0
 _CHANNELS = (32, 48, 64, 96, 128)
@@ -55,7 +54,7 @@ class _ConvNorm(nn.Module):
     def __init__(self, n_in: int, n_out: int, kernel: int, step: int) -> None:
         super().__init__()
         self.conv = nn.Conv2d(n_in, n_out, (1, kernel), (1, step), (0, kernel // 2), bias=False)
-        self.norm = BatchNorm2d(n_out)
+        self.norm = nn.BatchNorm2d(n_out)
         self._folding = Folding()
 
     def forward(self, h: Tensor) -> Tensor:
@@ -136,6 +135,7 @@ class CompactMember(nn.Module):
         self.crop_padding = True
         channels = [max(4, round(c * width)) for c in _CHANNELS]
         self.decimation = Decimation(max(1, round(rate_hz / INNER_RATE_HZ)))
+        self._batch_max = BatchMax()  # batch norm counts what is left, which must agree on all ranks
         self.blocks = nn.ModuleList(
             [_Stem(n_leads, channels[0]), *(_ResidualBlock(a, b, dropout) for a, b in pairwise(channels))]
         )
@@ -162,8 +162,6 @@ class CompactMember(nn.Module):
             return self.decimation(x)[:, :, None], downsample_mask(valid, self.decimation.factor)[:, :, None]
         if self.crop_padding:
             first, last = self._crop(valid)
-            if self.training and distributed.shared():  # batch norm counts what is left, which must agree on all ranks
-                first, last = distributed.widest(first, last)
             if last - first < x.shape[2]:
                 valid, x = valid[..., first:last], x[..., first:last]
         mask = downsample_mask(valid, self.decimation.factor)
@@ -176,6 +174,6 @@ class CompactMember(nn.Module):
         """
         n_samples, coarsest = valid.shape[2], self.decimation.factor << len(self.blocks)
         margin = self.decimation.taps.shape[-1] // 2
-        anywhere = valid.amax(dim=(0, 1)).nonzero()
+        anywhere = self._batch_max(valid).amax(dim=0).nonzero()
         first, last = int(anywhere[0]) - margin, int(anywhere[-1]) + 1 + margin
         return max(0, first // coarsest * coarsest), min(n_samples, -(-last // coarsest) * coarsest)

@@ -13,11 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ecgquorum.members.kernels.batch_norm import BatchNorm1d
 from ecgquorum.members.kernels.dropout import Dropout
 from ecgquorum.members.kernels.folding import Folded, Folding, is_frozen
-from ecgquorum.members.kernels.patch_convolution import patch_convolved
-from ecgquorum.members.kernels.tiled_convolution import Geometry, convolved
+from ecgquorum.members.kernels.patch_convolution import convolve_patches
+from ecgquorum.members.kernels.tiled_convolution import Geometry, convolve
 
 
 class _Shape(NamedTuple):
@@ -62,12 +61,14 @@ EVERY, ODD = Grid(0, 1), Grid(1, 2)
 class Plan(NamedTuple):
     """Where a block reads and what it gives.
 
-    reads: positions of its input that are there · convolved: of its convolution, that are needed · gives: of its output
+    reads:    positions of its input that exist
+    computes: positions of its convolution that are needed
+    gives:    positions of its output
     """
 
     shape: _Shape
     reads: Grid
-    convolved: Grid
+    computes: Grid
     gives: Grid
 
     def lengths(self, n_in: int) -> tuple[int, int]:
@@ -107,14 +108,14 @@ class _DilatedBlock(nn.Module):
         shape = plan.shape
         self.plan = plan
         self.conv = nn.Conv1d(n_in, n_out, shape.kernel, padding=shape.padding, dilation=shape.dilation)
-        self.norm = BatchNorm1d(n_out)
+        self.norm = nn.BatchNorm1d(n_out)
         self.dropout = Dropout(dropout)
         self._folding = Folding()
 
     def forward(self, h: Tensor, length: int) -> Tensor:
         """Return the block's output; of two positions the larger is rectified, which keeps less for the gradient."""
         if is_frozen(self.conv, self.norm):
-            if self.plan.reads.step != self.plan.convolved.step and h.device.type == "cpu":
+            if self.plan.reads.step != self.plan.computes.step and h.device.type == "cpu":
                 return self._convolve_folded_and_pool(h, length)
             return self._pool(self._convolve_folded(h, length), length)
         normed: Tensor = self.norm(self._convolve(h, length, self.conv.weight, self.conv.bias))
@@ -140,7 +141,7 @@ class _DilatedBlock(nn.Module):
         folded: Folded | None = None,
     ) -> Tensor:
         """The convolution at the positions that are needed, from those that are there."""
-        shape, reads, wanted = self.plan.shape, self.plan.reads, self.plan.convolved
+        shape, reads, wanted = self.plan.shape, self.plan.reads, self.plan.computes
         n_out = wanted.count(self.plan.lengths(length)[0])
         if reads.step == wanted.step:
             step, dilation = 1, shape.dilation // reads.step
@@ -149,14 +150,14 @@ class _DilatedBlock(nn.Module):
             step, dilation, left = wanted.step, shape.dilation, shape.padding - wanted.first
         right = (n_out - 1) * step + dilation * (shape.kernel - 1) + 1 - left - h.shape[2]
         geometry = Geometry(shape.kernel, dilation, left, right, step)
-        return convolved(h, weight, bias, geometry, relu=relu, tiled=folded.in_tiles if folded else None)
+        return convolve(h, weight, bias, geometry, relu=relu, tiled=folded.in_tiles if folded else None)
 
     def _convolve_folded_and_pool(self, h: Tensor, length: int) -> Tensor:
         """The first block: each of the two positions that the pool compares is convolved by itself.
 
         Where the pool reads its own padding, nothing comes out.
         """
-        shape, wanted, gives = self.plan.shape, self.plan.convolved, self.plan.gives
+        shape, wanted, gives = self.plan.shape, self.plan.computes, self.plan.gives
         n_conv, n_out = self.plan.lengths(length)
         count, folded = gives.count(n_out), self._folding(self.conv, self.norm)
         n_there, step = wanted.count(n_conv), wanted.step * gives.step
@@ -167,7 +168,7 @@ class _DilatedBlock(nn.Module):
             first, last = gives.first + offset, gives.first + offset + gives.step * (count - 1)
             silent = [place for place, beyond in ((0, first < 0), (count - 1, last >= n_there)) if beyond]
             geometry = Geometry(shape.kernel, 1, left, right, step)
-            compared.append(patch_convolved(h, folded.weight, folded.bias, geometry, silent))
+            compared.append(convolve_patches(h, folded.weight, folded.bias, geometry, silent))
         return torch.maximum(*compared)
 
     def _pool(self, h: Tensor, length: int) -> Tensor:

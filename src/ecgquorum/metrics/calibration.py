@@ -2,7 +2,6 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 Array = NDArray[np.float64]
 
@@ -15,6 +14,8 @@ LEAST = 1e-12
 
 def apply_temperature(probs: Array, temperature: float) -> Array:
     """p_c^(1/T) / sum_c p_c^(1/T) over the last axis: flatter for T > 1, sharper below, the same order always."""
+    if temperature == 1:
+        return probs
     logs = np.log(np.maximum(probs, LEAST)) / temperature
     powers = np.exp(logs - logs.max(axis=-1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
@@ -25,6 +26,8 @@ def fit_temperature(probs: Array, truth: NDArray[np.int64]) -> float:
 
     probs: (record, class), the mean of the members' · truth: (record,)
     """
+    from scipy.optimize import minimize_scalar  # half a second to import; scorecards and cards do without
+
     if len(truth) == 0:
         return 1.0
 

@@ -1,4 +1,4 @@
-"""Work on more than one process or machine: tasks, and who does them. Nothing else imports ray."""
+"""Run tasks in several processes or machines, and train over ranks. Nothing else imports Ray or torch.distributed."""
 
 from ecgquorum.parallel.executor import Executor, Task
 from ecgquorum.parallel.local_executor import LocalExecutor

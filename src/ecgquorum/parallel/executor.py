@@ -1,7 +1,7 @@
-"""Work that is done elsewhere: tasks, what each of them waits for, and who does them.
+"""Run tasks with dependencies in other processes or on other machines.
 
-What a task leaves behind it writes itself, whole or not at all, under a name that says what it is; doing it twice does
-no harm. So an executor may begin a task again wherever its process or its machine was lost.
+A task writes its results itself, atomically, under names that depend on their content; running it twice does no harm.
+So an executor may run a task again whenever its process or its machine was lost.
 """
 
 from abc import ABC, abstractmethod
@@ -11,19 +11,20 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from ecgquorum.errors import ClusterError
+from ecgquorum.progress import NO_PROGRESS, Progress
 
 RETRIES = 3
-"""How often a task is begun again whose process was lost; an error that the task itself raises ends everything."""
+"""How often a task is run again after its process was lost; an error that the task itself raises ends everything."""
 
 RETRIES_AFTER_MACHINES = 30
-"""The same where its whole machine was lost, which is seldom the task's fault: machines are lent, and called back."""
+"""The same after its whole machine was lost, which is seldom the task's fault: spot machines are reclaimed."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One piece of work: what it is called, what the function is given, and the names of tasks to be done before it.
+    """One call: its name, the function's last argument, and the names of tasks that must finish before it.
 
-    A task comes after all those that it waits for.
+    A task comes after those that it depends on.
     """
 
     name: str
@@ -33,15 +34,15 @@ class Task:
 
 @dataclass(frozen=True)
 class Lost:
-    """A task's process is gone; `why` says what is known of it."""
+    """The task's process is gone, for this reason."""
 
-    why: str
+    reason: str
     with_machine: bool = False
 
 
 @dataclass(frozen=True)
 class Raised:
-    """The task itself raised this."""
+    """The task itself raised this error."""
 
     error: BaseException
 
@@ -50,14 +51,14 @@ Outcome = Any | Lost | Raised
 
 
 class Executor(ABC):
-    """Does tasks somewhere; use as a context.
+    """Runs tasks somewhere; use as a context manager.
 
-    threads: how many CPU cores each task gets; numbers are the same to the bit for the same number of threads
-    told:    is told in a line what was lost and is begun again
+    threads:  CPU cores of each task; the same number of threads gives the same bits
+    progress: its `log` gets one line for every lost task that is run again
     """
 
     threads: int
-    told: Callable[[str], None] | None = None
+    progress: Progress = NO_PROGRESS
 
     def __enter__(self) -> Self:
         return self
@@ -67,83 +68,82 @@ class Executor(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of processes and machines; what is under way is given up."""
+        """Release processes and machines; running tasks are cancelled."""
 
     @property
     @abstractmethod
-    def room(self) -> int:
-        """How many tasks may be under way now."""
+    def capacity(self) -> int:
+        """How many tasks may run at the moment."""
 
     @abstractmethod
-    def _prepared(self, function: Callable[..., Any], common: tuple[Any, ...]) -> Any:
-        """Whatever begins tasks quickly: `common` is sent once to where it is needed, not with every task."""
+    def _prepare(self, function: Callable[..., Any], common: tuple[Any, ...]) -> Any:
+        """Return what `_submit` needs; `common` is sent once to each process, not with every task."""
 
     @abstractmethod
-    def _begun(self, prepared: Any, item: Any) -> Hashable:
-        """Begin `function(*common, item)`; gives a handle."""
+    def _submit(self, prepared: Any, item: Any) -> Hashable:
+        """Start `function(*common, item)` and return a handle."""
 
     @abstractmethod
-    def _finished(self, handles: Iterable[Hashable]) -> list[tuple[Hashable, Outcome]]:
-        """Wait until something of it is finished, and give that; or give nothing after a while."""
+    def _wait(self, handles: Iterable[Hashable]) -> list[tuple[Hashable, Outcome]]:
+        """Wait until a task has finished and return all that have; an empty list after a while."""
 
     @abstractmethod
-    def _given_up(self, handles: Iterable[Hashable]) -> None:
-        """Stop what is under way."""
+    def _cancel(self, handles: Iterable[Hashable]) -> None:
+        """Stop running tasks."""
 
     def run(
         self,
         function: Callable[..., Any],
         tasks: Iterable[Task],
         common: tuple[Any, ...] = (),
-        given_up: Callable[[str], Any] | None = None,
+        on_lost: Callable[[str], Any] | None = None,
     ) -> Generator[tuple[Task, Any], None, None]:
-        """`function(*common, task.item)` of every task, each with its result, as they are finished.
+        """Yield each task with its result `function(*common, task.item)`, as they finish.
 
-        Tasks are taken from `tasks` only when there is room for one more, so there may be any number of them, and what
-        a later one is may depend on the results so far. `function` is a module's own, and everything can be pickled.
+        Tasks are taken from `tasks` only when another one can start, so there may be any number of them, and later ones
+        may depend on results so far. `function` is defined at the top of a module, and everything can be pickled.
 
-        given_up: makes, of a line that says why, the result of a task that was lost too often; None: that is an error
+        on_lost: makes the result of a task that was lost too often, given a line with the reason; None: raise an error
         """
-        prepared = self._prepared(function, common)
+        prepared = self._prepare(function, common)
         remaining, waiting = iter(tasks), deque[Task]()
         running: dict[Hashable, Task] = {}
         done: set[str] = set()
-        lost = Counter[tuple[str, bool]]()
+        losses = Counter[tuple[str, bool]]()
         try:
             while True:
-                while len(running) < self.room and (task := _ready(waiting, remaining, done)):
-                    running[self._begun(prepared, task.item)] = task
+                while len(running) < self.capacity and (task := _next_task(waiting, remaining, done)):
+                    running[self._submit(prepared, task.item)] = task
                 if not running:
                     if waiting:
-                        raise ClusterError(f"{waiting[0].name}: expected the tasks that it waits for, found none")
+                        raise ClusterError(f"{waiting[0].name}: depends on a task that is not in the list")
                     return
-                for handle, outcome in self._finished(running):
+                for handle, outcome in self._wait(running):
                     task = running.pop(handle)
                     if isinstance(outcome, Raised):
                         raise outcome.error
                     if isinstance(outcome, Lost):
-                        lost[task.name, outcome.with_machine] += 1
-                        times = lost[task.name, outcome.with_machine]
+                        losses[task.name, outcome.with_machine] += 1
+                        times = losses[task.name, outcome.with_machine]
                         if times <= (RETRIES_AFTER_MACHINES if outcome.with_machine else RETRIES):
                             waiting.appendleft(task)
-                            if self.told:
-                                self.told(f"{task.name}: lost ({outcome.why}); it is begun again")
+                            self.progress.log(f"{task.name}: lost ({outcome.reason}); running it again")
                             continue
                         line = (
-                            f"{task.name}: expected its {'machine' if outcome.with_machine else 'process'} to live, "
-                            f"lost it {times} times ({outcome.why}); does it have enough memory?"
+                            f"{task.name}: lost its {'machine' if outcome.with_machine else 'process'} {times} times "
+                            f"({outcome.reason}); does it have enough memory?"
                         )
-                        if given_up is None:
+                        if on_lost is None:
                             raise ClusterError(line)
-                        outcome = given_up(line)
+                        outcome = on_lost(line)
                     done.add(task.name)
                     yield task, outcome
         finally:
-            self._given_up(running)
+            self._cancel(running)
 
 
-def _ready(waiting: deque[Task], remaining: Iterator[Task], done: set[str]) -> Task | None:
-    """The first task that can begin: of those that were waiting, else of those to come."""
+def _next_task(waiting: deque[Task], remaining: Iterator[Task], done: set[str]) -> Task | None:
+    """The first task whose dependencies are done: of those that were waiting, else of those to come."""
     for task in waiting:
         if task.after <= done:
             waiting.remove(task)

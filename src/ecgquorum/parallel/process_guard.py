@@ -1,4 +1,4 @@
-"""Processes that must not outlive the one that has started them."""
+"""End worker processes together with the process that started them."""
 
 import multiprocessing
 import os
@@ -7,7 +7,7 @@ from multiprocessing.connection import wait
 
 
 def die_with_parent() -> None:
-    """From now on this process of `multiprocessing` ends when its parent does, however that ends."""
+    """End this process of `multiprocessing` as soon as its parent has ended, even if the parent was killed."""
     threading.Thread(target=_wait_for_parent, daemon=True).start()
 
 

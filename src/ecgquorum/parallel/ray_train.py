@@ -1,4 +1,4 @@
-"""One function on several processes at once that can speak to each other, by Ray Train."""
+"""Run one function on several ranks, by Ray Train."""
 
 import importlib.util
 import shutil
@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from ecgquorum.errors import ClusterError, EcgQuorumError, RankLostError
-from ecgquorum.parallel.distributed import PATIENCE
-from ecgquorum.parallel.ray_connection import connected
+from ecgquorum.parallel.distributed import TIMEOUT
+from ecgquorum.parallel.ray_connection import connect_ray
 
 _NEEDED = ("ray", "fsspec", "pandas", "pyarrow", "requests")
-"""What Ray Train cannot be imported without."""
+"""Packages that Ray Train needs to be imported."""
 
 
-def on_ranks(
+def run_on_ranks(
     function: Callable[..., None],
     arguments: tuple[Any, ...],
     n_ranks: int,
@@ -25,32 +25,30 @@ def on_ranks(
     gpus: bool = False,
     address: str | None = None,
 ) -> None:
-    """Call the function with these arguments on so many processes, which are a process group of PyTorch while it runs.
+    """Call the function with these arguments on `n_ranks` processes of one PyTorch process group.
 
-    scratch: a folder that Ray Train keeps its notes in, seen by all machines; removed afterwards
+    scratch: folder for the state of Ray Train, seen by all machines; removed afterwards
     gpus:    give each process a GPU, where the cluster has any
-    address: as for `connected`
+    address: as for `connect_ray`
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise ClusterError(
-            f'expected Ray Train, found no {" and no ".join(missing)}; get it with: pip install "ecgquorum[cluster]"'
-        )
-    with connected(address, n_ranks) as ray:
+        raise ClusterError(f'Ray Train needs {" and ".join(missing)}; install with: pip install "ecgquorum[cluster]"')
+    with connect_ray(address, n_ranks) as ray:
         from ray.train import RunConfig, ScalingConfig, TrainingFailedError
         from ray.train.torch import TorchConfig, TorchTrainer
 
-        there = ray.cluster_resources()
-        gpus = gpus and "GPU" in there
+        resources = ray.cluster_resources()
+        gpus = gpus and "GPU" in resources
         kind = "GPU" if gpus else "CPU"
-        if there.get(kind, 0) < n_ranks:
+        if resources.get(kind, 0) < n_ranks:
             raise ClusterError(
-                f"--ranks: expected a {kind} of the cluster for each of {n_ranks}, found {there.get(kind, 0):g}"
+                f"--ranks {n_ranks}: needs a {kind} for each rank, but the cluster has {resources.get(kind, 0):g}"
             )
         trainer = TorchTrainer(
-            _called,
+            _call_function,
             train_loop_config={"function": function, "arguments": arguments},
-            torch_config=TorchConfig("cpu:gloo,cuda:nccl" if gpus else "gloo", timeout_s=int(PATIENCE.total_seconds())),
+            torch_config=TorchConfig("cpu:gloo,cuda:nccl" if gpus else "gloo", timeout_s=int(TIMEOUT.total_seconds())),
             scaling_config=ScalingConfig(num_workers=n_ranks, use_gpu=gpus),
             run_config=RunConfig(name="ranks", storage_path=str(scratch.resolve())),
         )
@@ -68,7 +66,7 @@ def on_ranks(
                 scratch.parent.rmdir()
 
 
-def _called(config: dict[str, Any]) -> None:
+def _call_function(config: dict[str, Any]) -> None:
     import ray.train.torch
     import torch
 
@@ -79,10 +77,10 @@ def _called(config: dict[str, Any]) -> None:
 
 
 def _cause(error: Any) -> EcgQuorumError:
-    """What a rank has told of; that another one had stopped is only a consequence."""
+    """The error of the rank that failed first; that another rank has stopped is only a consequence."""
     failures = [getattr(failure, "_base_exc", failure) for failure in getattr(error, "worker_failures", {}).values()]
-    foreseen = [failure for failure in failures if isinstance(failure, EcgQuorumError)]
-    if foreseen:
-        return min(foreseen, key=lambda failure: isinstance(failure, RankLostError))
+    known = [failure for failure in failures if isinstance(failure, EcgQuorumError)]
+    if known:
+        return min(known, key=lambda failure: isinstance(failure, RankLostError))
     first = str(failures[0] if failures else error).strip().splitlines()[0]
-    return ClusterError(f"expected every rank to finish, found one that failed: {first}; go on with --resume")
+    return ClusterError(f"a rank failed: {first}; continue with --resume")

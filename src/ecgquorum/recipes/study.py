@@ -23,7 +23,7 @@ PAPER_STRATEGIES = ("baseline", "dec", "part", "dec+part", "adv", "dverge", "dec
 class AttackRecipe(RecipePart):
     """One attack of an evaluation, at every strength.
 
-    kind:     "pgd", "sap", "apgd", "square", "quiet" or "worst" (several of them on every member and the whole)
+    kind:     "pgd", "sap", "apgd", "square", "confident" or "worst" (several of them on every member and the whole)
     target:   what it is crafted on: "member 0", as the paper does, another member, or "ensemble"
     name:     what to call it in tables; its kind by default
     epsilons: its strengths, where not the evaluation's
@@ -31,7 +31,7 @@ class AttackRecipe(RecipePart):
     options:  of the attack, such as { restarts = 5, random_start = true }
     """
 
-    kind: Literal["pgd", "sap", "apgd", "square", "quiet", "worst"]
+    kind: str
     target: str = "member 0"
     name: str = ""
     epsilons: tuple[Positive, ...] | None = None
@@ -42,7 +42,7 @@ class AttackRecipe(RecipePart):
     def _target_exists(self) -> Self:
         if self.target != WHOLE and not re.fullmatch(r"member \d+", self.target):
             raise ValueError(f'evaluation.attacks: expected the target "member 0" or "{WHOLE}", found {self.target!r}')
-        if self.kind in ("quiet", "worst") and self.target != WHOLE:
+        if self.kind in ("confident", "worst") and self.target != WHOLE:
             raise ValueError(f'evaluation.attacks: {self.kind}: expected the target "{WHOLE}", found {self.target!r}')
         if self.name in RESERVED or self.name.startswith("mixed"):
             raise ValueError(f"evaluation.attacks: expected another name than {self.name!r}, which is taken")
@@ -62,7 +62,7 @@ PAPER_ATTACKS = (AttackRecipe(kind="pgd"), AttackRecipe(kind="sap"))
 USUAL_ATTACKS = (
     *PAPER_ATTACKS,
     AttackRecipe(kind="pgd", target=WHOLE, records=100),
-    AttackRecipe(kind="quiet", target=WHOLE, records=100),
+    AttackRecipe(kind="confident", target=WHOLE, records=100),
 )
 
 
@@ -71,7 +71,7 @@ class EvaluationRecipe(RecipePart):
 
     part:            of the cohort: "test", or "tune" while choices are still to be made
     epsilons:        strengths of the attacks, in the units of the input; absent: the paper's for the input's scaling
-    attacks:         the paper's PGD and SAP on member 0, then PGD and a quiet attack on the ensemble, by default
+    attacks:         the paper's PGD and SAP on member 0, then PGD and ConfidentPGD on the ensemble, by default
     normalise:       uncertainty by its range in "training", or, as the authors' notebook does, on the "evaluated" part
     masking_records: how many recordings the checks for hidden gradients take; 0: no checks
     seed:            of attacks that draw, and of the choice of recordings
@@ -120,7 +120,7 @@ class EvaluationRecipe(RecipePart):
 def _asked(text: str) -> dict[str, Any]:
     kind, _, target = text.partition("@")
     if not target:
-        target = WHOLE if kind in ("quiet", "worst") else "0"
+        target = WHOLE if kind in ("confident", "worst") else "0"
     return {"kind": kind, "target": WHOLE if target == WHOLE else f"member {target}"}
 
 

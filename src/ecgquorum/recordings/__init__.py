@@ -8,6 +8,7 @@ from ecgquorum.recordings.read_recording import read
 from ecgquorum.recordings.reader_protocol import Reader, reader
 from ecgquorum.recordings.readers import READERS
 from ecgquorum.recordings.recording import Recording, recordings_from_array
+from ecgquorum.recordings.samples import resolve_sample, sample_names
 from ecgquorum.recordings.sandbox import SandboxLimits
 from ecgquorum.recordings.writers import write
 
@@ -26,5 +27,7 @@ __all__ = [
     "read",
     "reader",
     "recordings_from_array",
+    "resolve_sample",
+    "sample_names",
     "write",
 ]

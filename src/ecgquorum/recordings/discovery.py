@@ -9,6 +9,7 @@ from pathlib import Path
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
 from ecgquorum.recordings.readers import FORMATS, find_in_archive, list_files, recording_names
+from ecgquorum.recordings.samples import resolve_sample
 
 _SETTLED_S, _INCOMPLETE_S = 2.0, 60.0
 
@@ -56,7 +57,7 @@ def discover_recordings(
     seen: set[tuple[str, str]] = set()
     for path in map(Path, paths):
         try:
-            found = list(_recordings_at(path.resolve()))
+            found = list(_recordings_at(resolve_sample(path).resolve()))
             if not found and not allow_empty:
                 raise RecordingError(f"{path}: expected recordings ({FORMATS}), found none")
         except (RecordingError, OSError) as error:
@@ -90,7 +91,7 @@ def is_settled(path: RecordingPath) -> bool:
 
 def locate(path: str | Path) -> RecordingPath:
     """Location of the one recording that `path` names; raises for a folder, an archive or nothing."""
-    path = Path(path)
+    path = resolve_sample(path)
     if path.is_dir() or enclosing_archive(path) == path:
         kind = "a folder" if path.is_dir() else "an archive; add /NAME of a record in it"
         raise RecordingError(f"{path}: expected one recording, found {kind}")

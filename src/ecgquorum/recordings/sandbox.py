@@ -127,7 +127,7 @@ class Sandbox(Generic[T]):
                 for outcome in worker.receive():
                     if isinstance(outcome, Lost):
                         self._stop(worker)
-                        why = f"reader process crashed ({outcome.why}); file skipped"
+                        why = f"reader process crashed ({outcome.reason}); file skipped"
                         yield worker, ReadFailure(str(path), f"{path}: {why}")
                     else:
                         yield worker, _unwrap(outcome, path)

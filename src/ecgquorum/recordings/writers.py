@@ -47,6 +47,8 @@ def write(recording: Recording, path: str | Path, *, overwrite: bool = False) ->
 
 
 def _write_wfdb(recording: Recording, path: Path) -> None:
+    import wfdb  # imports pandas
+
     if not _RECORD_NAME.fullmatch(path.stem):
         raise RecordingError(
             f"{path}: expected a WFDB record's name of letters, digits, - and _, found {path.stem!r}; choose another"
@@ -57,7 +59,6 @@ def _write_wfdb(recording: Recording, path: Path) -> None:
         raise RecordingError(f"{path}: expected samples on every lead, found none on {', '.join(empty)}; write .npz")
     if not all(map(str.isascii, recording.leads)):
         raise RecordingError(f"{path}: expected leads in ASCII, found {', '.join(recording.leads)}; write .csv or .npz")
-    import wfdb  # here, since it takes a second to import
 
     with tempfile.TemporaryDirectory(prefix="ecgquorum-") as scratch:
         wfdb.wrsamp(

@@ -73,7 +73,7 @@ def model_card(card: Mapping[str, Any]) -> str:
     text = template("model_card.md.jinja").render(
         card=card,
         recipe=recipe,
-        what=f"an ensemble of {card['members']} {network}s" if card["members"] > 1 else f"one {network}",
+        what=f"an ensemble of {len(card['members'])} {network}s" if len(card["members"]) > 1 else f"one {network}",
         classes=[f"{code} ({names[code]})" if names.get(code) else code for code in card["classes"]],
         rounding=_rounded_up(card["rounding_moved"]) if "rounding_moved" in card else "",
         hardened=recipe.training.attack_epsilon is not None,

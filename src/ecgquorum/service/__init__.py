@@ -1,10 +1,10 @@
-"""The review desk: a web page and an API where people read what the ensemble doubts.
+"""The review desk: web pages and an HTTP API where people review recordings that the ensemble is uncertain about.
 
 upload -> classified by the worker -> certain or deferred -> review -> confirmed or amended
 
-settings    what an administrator may choose
-files       uploaded bytes, kept by what they are
-store/      everything else, in SQLite or PostgreSQL
-worker      classifies what waits
-api/ pages  what programs and browsers see; gate.py stands before both
+settings    options of the administrator
+files       uploaded files, stored by their SHA-256
+store/      the database (SQLite or PostgreSQL): recordings, results, verdicts, tokens, audit log
+worker      process that classifies waiting recordings
+middleware  access control of every request, before api/ (for programs) and pages (for browsers)
 """

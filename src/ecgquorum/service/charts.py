@@ -1,29 +1,30 @@
-"""Where things go in the charts of the pages, in percent of the chart: so that they fit every width of screen."""
+"""Positions of chart elements in percent of the chart, so that charts fit every screen width."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ecgquorum.service.measures import Drift, Share, Step, share
+from ecgquorum.service.desk_metrics import Drift, Proportion, TimeStep, proportion
 
-_MOST_TICKS = 6
+_MAX_TICKS = 6
 _SHADES = 5
+_KINDS = {"uploaded": "uploaded", "answered": "classified", "reviewed": "reviewed"}
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar that stands on the bottom; `told`: what it stands for."""
+    """A bar from the bottom of the chart; `title` is its tooltip."""
 
     x: float
     width: float
     height: float
-    told: str
+    title: str
     kind: str = ""
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A word under the chart; `side`: start, middle or end."""
+    """A label under the chart; `side`: start, middle or end."""
 
     x: float
     text: str
@@ -31,8 +32,8 @@ class Tick:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Bars, what is under them, and the largest count."""
+class BarChart:
+    """Bars, the ticks under them, and the largest count."""
 
     bars: list[Bar]
     ticks: list[Tick]
@@ -40,20 +41,20 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Histogram:
+class UncertaintyHistogram:
     """A histogram of uncertainty, with the range of training and the policy's threshold."""
 
-    columns: Columns
+    chart: BarChart
     training_width: float
     threshold_x: float | None
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A share with its interval, along or up the chart."""
+class IntervalMark:
+    """A proportion with its confidence interval."""
 
     name: str
-    share: Share
+    share: Proportion
     value: float
     low: float
     high: float
@@ -61,100 +62,108 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Vote:
-    """What everybody gives one class, in percent, the ensemble first; `favoured`: who prefers it to all others."""
+class ClassBars:
+    """Probabilities of one class in percent: the ensemble's calibrated one, then each member's raw one.
+
+    is_top: whether the class is the most probable one
+    """
 
     name: str
     percents: list[float]
-    favoured: list[bool]
+    is_top: list[bool]
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A number in a table, and how dark its field is."""
+class ConfusionCell:
+    """A count in the confusion matrix, and the shade of its cell."""
 
     count: int
     shade: int
     agrees: bool
 
 
-def votes(members: Sequence[Mapping[str, float]], ensemble: Mapping[str, float], classes: Sequence[str]) -> list[Vote]:
-    """Bars for each class: the ensemble's probability, and every member's own."""
-    everybody = [ensemble, *members]
-    best = [max(classes, key=lambda name, one=one: one.get(name, 0.0)) for one in everybody]  # type: ignore[misc]
+def class_bars(
+    members: Sequence[Mapping[str, float]], ensemble: Mapping[str, float], classes: Sequence[str]
+) -> list[ClassBars]:
+    """Bars for each class: the ensemble's calibrated probability, and the raw one of each member."""
+    columns = [ensemble, *members]
+    best = [max(classes, key=lambda name, one=one: one.get(name, 0.0)) for one in columns]  # type: ignore[misc]
     return [
-        Vote(name, [100 * one.get(name, 0.0) for one in everybody], [favourite == name for favourite in best])
+        ClassBars(name, [100 * one.get(name, 0.0) for one in columns], [top == name for top in best])
         for name in classes
     ]
 
 
-def drift(found: Drift) -> Histogram:
-    """The histogram."""
-    top, reach = max([1, *found.bins]), found.edges[-1]
-    width = 100 / len(found.bins)
+def drift_histogram(drift: Drift) -> UncertaintyHistogram:
+    """Histogram of the uncertainty."""
+    top, reach = max([1, *drift.bins]), drift.edges[-1]
+    width = 100 / len(drift.bins)
     bars = [
-        Bar(i * width, width * 0.9, 100 * count / top, f"{count} from {low:.2f} to {high:.2f}")
-        for i, (count, low, high) in enumerate(zip(found.bins, found.edges, found.edges[1:], strict=False))
+        Bar(i * width, width * 0.9, 100 * count / top, f"{count} recordings from {low:.2f} to {high:.2f}")
+        for i, (count, low, high) in enumerate(zip(drift.bins, drift.edges, drift.edges[1:], strict=False))
     ]
     marks = [reach * i / 4 for i in range(5)]
     ticks = [Tick(25.0 * i, f"{mark:.2g}", _side(i, 5)) for i, mark in enumerate(marks)]
-    threshold = 100 * found.threshold / reach if found.threshold is not None else None
-    return Histogram(Columns(bars, ticks, top), 100 / reach, threshold)
+    threshold = 100 * drift.threshold / reach if drift.threshold is not None else None
+    return UncertaintyHistogram(BarChart(bars, ticks, top), 100 / reach, threshold)
 
 
-def throughput(steps: Sequence[Step], step_s: int) -> Columns:
-    """What was uploaded, answered and reviewed in each step of time."""
-    kinds = ("uploaded", "answered", "reviewed")
-    top = max([1, *(getattr(step, kind) for step in steps for kind in kinds)])
+def throughput(steps: Sequence[TimeStep], step_s: int) -> BarChart:
+    """Numbers of uploaded, classified and reviewed recordings in each time step."""
+    top = max([1, *(getattr(step, kind) for step in steps for kind in _KINDS)])
     width = 100 / max(1, len(steps))
     bars = []
     for number, step in enumerate(steps):
-        for place, kind in enumerate(kinds):
+        for place, kind in enumerate(_KINDS):
             count = getattr(step, kind)
             x = width * (number + 0.1 + 0.27 * place)
-            bars.append(Bar(x, width * 0.25, 100 * count / top, f"{count} {kind}, {_moment(step.at, step_s)}", kind))
-    return Columns(bars, _ticks([_moment(step.at, step_s) for step in steps]), top)
+            title = f"{count} {_KINDS[kind]}, {_format_step(step.at, step_s)}"
+            bars.append(Bar(x, width * 0.25, 100 * count / top, title, kind))
+    return BarChart(bars, _ticks([_format_step(step.at, step_s) for step in steps]), top)
 
 
-def deferral(steps: Sequence[Step]) -> list[Interval]:
-    """The share that was deferred in each step of time in which anything was answered."""
+def deferral(steps: Sequence[TimeStep]) -> list[IntervalMark]:
+    """Proportion of deferred recordings in each time step with results."""
     width = 100 / max(1, len(steps))
-    found = []
+    marks = []
     for number, step in enumerate(steps):
-        one = share(step.deferred, step.answered)
+        one = proportion(step.deferred, step.answered)
         if one.value is not None and one.low is not None and one.high is not None:
             value, low, high = (100 * (1 - v) for v in (one.value, one.low, one.high))
-            found.append(Interval(step.at, one, value, low, high, width * (number + 0.5)))
-    return found
+            marks.append(IntervalMark(step.at, one, value, low, high, width * (number + 0.5)))
+    return marks
 
 
-def shares(named: Mapping[str, Share]) -> list[Interval]:
-    """Shares along a line from 0 to 100 percent."""
+def proportions(named: Mapping[str, Proportion]) -> list[IntervalMark]:
+    """Proportions as marks from 0 to 100 percent."""
     return [
-        Interval(name, one, 100 * (one.value or 0), 100 * (one.low or 0), 100 * (one.high or 0))
+        IntervalMark(name, one, 100 * (one.value or 0), 100 * (one.low or 0), 100 * (one.high or 0))
         for name, one in named.items()
     ]
 
 
-def confusion(counts: Mapping[str, Mapping[str, int]]) -> list[tuple[str, list[Cell]]]:
-    """The table of verdicts and answers, darker where there are more."""
+def confusion(counts: Mapping[str, Mapping[str, int]]) -> list[tuple[str, list[ConfusionCell]]]:
+    """Confusion matrix of final verdicts and the ensemble's labels; more counts are darker."""
     top = max([1, *(count for row in counts.values() for count in row.values())])
     return [
-        (final, [Cell(count, -(-_SHADES * count // top), final == answered) for answered, count in row.items()])
+        (
+            final,
+            [ConfusionCell(count, -(-_SHADES * count // top), final == answered) for answered, count in row.items()],
+        )
         for final, row in counts.items()
     ]
 
 
-def _ticks(words: Sequence[str]) -> list[Tick]:
-    """A few of the words, where their columns are."""
-    width = 100 / max(1, len(words))
-    every = -(-len(words) // _MOST_TICKS) or 1
-    return [Tick(width * (i + 0.5), word) for i, word in enumerate(words) if i % every == 0]
+def _ticks(labels: Sequence[str]) -> list[Tick]:
+    """A few of the labels at the positions of their columns."""
+    width = 100 / max(1, len(labels))
+    every = -(-len(labels) // _MAX_TICKS) or 1
+    return [Tick(width * (i + 0.5), label) for i, label in enumerate(labels) if i % every == 0]
 
 
 def _side(number: int, total: int) -> str:
     return "start" if number == 0 else "end" if number == total - 1 else "middle"
 
 
-def _moment(at: str, step_s: int) -> str:
+def _format_step(at: str, step_s: int) -> str:
     return datetime.fromisoformat(at).strftime("%d %b" if step_s >= 86400 else "%H:%M")

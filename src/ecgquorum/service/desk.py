@@ -1,4 +1,4 @@
-"""The desk as a whole: its settings, its store, its files and the model that it asks."""
+"""The desk: settings, database, files and model in one object."""
 
 from functools import cached_property
 
@@ -7,11 +7,11 @@ import numpy as np
 from ecgquorum.ensemble import Ensemble, load_ensemble
 from ecgquorum.errors import DeskError
 from ecgquorum.recordings import Recording
-from ecgquorum.service.files import Files
-from ecgquorum.service.http_errors import Missing
+from ecgquorum.service.files import FileStore
+from ecgquorum.service.http_errors import NotFoundError
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store.database import DRAW_SECRET, SESSION_SECRET, Store
-from ecgquorum.service.store.queue import Draw
+from ecgquorum.service.store.queue import AuditSample
 from ecgquorum.service.store.reviews import Reviewer
 from ecgquorum.service.store.tables import RecordingRow
 from ecgquorum.service.store.tokens import Actor
@@ -19,13 +19,13 @@ from ecgquorum.triage import Policy, policy_of
 
 
 class Desk:
-    """What every part of the service works with."""
+    """Shared state of all parts of the service."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.ensemble: Ensemble = load_ensemble(settings.model)
         self.policy = _policy(self.ensemble, settings.model)
-        self.files = Files(settings.data)
+        self.files = FileStore(settings.data)
         self.store = Store(settings.database_url)
         self.classes = self.ensemble.classes
         self.class_names: dict[str, str] = self.ensemble.card.get("class_names", {})
@@ -33,35 +33,35 @@ class Desk:
         self.model_name = str(self.ensemble.card.get("name", settings.model))
 
     @cached_property
-    def draw(self) -> Draw:
-        """Which certain recordings people read as well."""
-        return Draw(self.settings.audit_share, self.store.secret(DRAW_SECRET))
+    def audit_sample(self) -> AuditSample:
+        """The random sample of certain recordings that people review as well."""
+        return AuditSample(self.settings.audit_share, self.store.secret(DRAW_SECRET))
 
     @cached_property
     def session_secret(self) -> bytes:
-        """By which forms are tied to their sessions."""
+        """Key of the CSRF tokens."""
         return self.store.secret(SESSION_SECRET)
 
     def reviewer(self, actor: Actor) -> Reviewer:
-        """The actor, as a reader of cases, now."""
+        """The actor as a reviewer, at this moment."""
         now, until = self.store.now(), self.store.after(self.settings.claim_s)
         return Reviewer(actor.name, now, until, self.settings.blind_first)
 
     def recording(self, row: RecordingRow) -> Recording:
-        """What was kept of the recording to draw."""
+        """The stored samples of a recording."""
         path = self.files.trace_path(row.id)
         if row.rate_hz is None or not row.leads or not path.is_file():
-            raise Missing("expected samples to draw, found none: the recording has not been read, or cannot be")
+            raise NotFoundError("no samples are stored: the recording has not been read yet, or could not be read")
         signal = np.fromfile(path, dtype="<f4").reshape(len(row.leads), -1)
         return Recording(row.id, signal, row.rate_hz, tuple(row.leads), source=row.name)
 
     def close(self) -> None:
-        """Give back what is held open."""
+        """Close the database."""
         self.store.close()
 
 
 def _policy(ensemble: Ensemble, model: str) -> Policy:
     policy = policy_of(ensemble)
     if policy is None:
-        raise DeskError(f"{model}: expected a policy in its card, found none; fit one with: ecgquorum policy fit")
+        raise DeskError(f"{model}: its card has no triage policy; fit one with: ecgquorum policy fit")
     return policy

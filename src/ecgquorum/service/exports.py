@@ -1,4 +1,4 @@
-"""Verdicts for others: labels.csv that `ecgquorum cohort build` reads, the recordings with it, FHIR, the audit log."""
+"""Exports: labels.csv and cohort.zip for `ecgquorum cohort build`, FHIR, and the audit log."""
 
 import csv
 import io
@@ -14,9 +14,9 @@ from sqlalchemy.orm import Session
 from ecgquorum.ensemble.result import Result
 from ecgquorum.preprocessing.quality import Finding, Quality, Severity
 from ecgquorum.service.desk import Desk
-from ecgquorum.service.files import NamedFile, layout
+from ecgquorum.service.files import NamedFile, recording_files
 from ecgquorum.service.store import audit, recordings
-from ecgquorum.service.store.reviews import FINAL, FIRST, is_open, result_of, verdicts_of
+from ecgquorum.service.store.reviews import FINAL, FIRST, is_open, latest_result, list_verdicts
 from ecgquorum.service.store.tables import CLOSED, AuditRow, RecordingRow, ResultRow
 from ecgquorum.triage.fhir import Resource, add_verdict, make_device, make_resources
 
@@ -24,15 +24,15 @@ COLUMNS = ("id", "label", "first_label", "ensemble_label", "uncertainty", "audit
 
 
 def labels_csv(session: Session) -> str:
-    """A line for each recording that people have read; `id` is its file's name in `cohort.zip`."""
+    """One line for each reviewed recording; `id` is the name of its file in `cohort.zip`."""
     table = io.StringIO()
     writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    for row in _closed(session):
-        final = next(verdict for verdict in verdicts_of(session, row.id) if verdict.stage == FINAL)
-        first = next(one for one in verdicts_of(session, row.id) if one.stage == FIRST and one.reader == final.reader)
-        result = result_of(session, row.id)
-        ending = recordings.files_of(session, row.id)[0].ending
+    for row in _closed_recordings(session):
+        final = next(verdict for verdict in list_verdicts(session, row.id) if verdict.stage == FINAL)
+        first = next(one for one in list_verdicts(session, row.id) if one.stage == FIRST and one.reader == final.reader)
+        result = latest_result(session, row.id)
+        ending = recordings.list_files(session, row.id)[0].ending
         writer.writerow(
             {
                 "id": f"{row.id}{ending}",
@@ -41,7 +41,7 @@ def labels_csv(session: Session) -> str:
                 "ensemble_label": result.label,
                 "uncertainty": result.uncertainty,
                 "audited": "yes" if row.audited else "no",
-                "reader": _as_text(final.reader),
+                "reader": _quote_formula(final.reader),
                 "reviewed_at": final.at,
                 "sha256": row.identity,
             }
@@ -50,15 +50,15 @@ def labels_csv(session: Session) -> str:
 
 
 def cohort_zip(session: Session, desk: Desk) -> Path:
-    """An archive of labels.csv and all recordings in it, under names of our own; whoever asks for it removes it."""
+    """Write an archive of labels.csv and its recordings, under generated names; the caller removes it."""
     handle = _scratch_zip(desk)
     with handle, zipfile.ZipFile(handle, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("labels.csv", labels_csv(session))
-        for row in _closed(session):
+        for row in _closed_recordings(session):
             files = [
-                NamedFile(file.name, file.ending, file.sha256 or "") for file in recordings.files_of(session, row.id)
+                NamedFile(file.name, file.ending, file.sha256 or "") for file in recordings.list_files(session, row.id)
             ]
-            for name, content in layout(row.id, files, desk.files):
+            for name, content in recording_files(row.id, files, desk.files):
                 if isinstance(content, bytes):
                     archive.writestr(name, content)
                 else:
@@ -67,7 +67,7 @@ def cohort_zip(session: Session, desk: Desk) -> Path:
 
 
 def fhir_zip(session: Session, desk: Desk) -> Path:
-    """FHIR R4 of everything that is answered and not open, an NDJSON file a resource type, in an archive."""
+    """Write an archive of FHIR R4 resources of all cases that are not open, one NDJSON file per type."""
     lines: dict[str, list[str]] = {}
     for resource in _resources(session, desk):
         text = json.dumps(resource, ensure_ascii=False, separators=(",", ":"))
@@ -85,9 +85,9 @@ def _resources(session: Session, desk: Desk) -> Iterator[Resource]:
     for row in session.scalars(query):
         if is_open(row):
             continue
-        answer = _result(row, result_of(session, row.id))
+        answer = _result(row, latest_result(session, row.id))
         resources = make_resources(answer, desk.class_names)
-        final = next((one for one in verdicts_of(session, row.id) if one.stage == FINAL), None)
+        final = next((one for one in list_verdicts(session, row.id) if one.stage == FINAL), None)
         yield from add_verdict(resources, answer, final.label, final.at, desk.class_names) if final else resources
 
 
@@ -112,27 +112,27 @@ def _result(row: RecordingRow, stored: ResultRow) -> Result:
 
 
 def _scratch_zip(desk: Desk) -> "tempfile._TemporaryFileWrapper[bytes]":
-    """Whoever asks for the archive removes it when it has been sent."""
+    """A new archive; it is removed when it has been sent."""
     return tempfile.NamedTemporaryFile(dir=desk.files.folder / "incoming", suffix=".zip", delete=False)
 
 
 def audit_lines(session: Session) -> Iterator[str]:
-    """The audit log, an entry a line."""
+    """The audit log as JSON lines."""
     for row in audit.entries(session):
-        yield json.dumps(audit_entry(row), ensure_ascii=False) + "\n"
+        yield json.dumps(entry_values(row), ensure_ascii=False) + "\n"
 
 
-def audit_entry(row: AuditRow) -> dict[str, object]:
-    """An entry as plain values."""
+def entry_values(row: AuditRow) -> dict[str, object]:
+    """An entry of the audit log as a dictionary."""
     names = ("number", "at", "actor", "action", "subject", "details", "previous_sha256", "sha256")
     return {name: getattr(row, name) for name in names}
 
 
-def _closed(session: Session) -> list[RecordingRow]:
+def _closed_recordings(session: Session) -> list[RecordingRow]:
     query = select(RecordingRow).where(RecordingRow.state.in_(CLOSED))
     return list(session.scalars(query.order_by(RecordingRow.closed_at, RecordingRow.id)))
 
 
-def _as_text(name: str) -> str:
-    """A name that no spreadsheet takes for a formula."""
+def _quote_formula(name: str) -> str:
+    """Quote a text that a spreadsheet would take for a formula."""
     return f"'{name}" if name[:1] in "=+-@" else name

@@ -1,45 +1,45 @@
-"""What the desk refuses, each with the status that HTTP has for it."""
+"""Errors of requests, each with its HTTP status."""
 
 from ecgquorum.errors import DeskError
 
 
-class Refusal(DeskError):  # noqa: N818 (it is a refusal, not a mistake)
-    """Something that was asked for and cannot be done; `status` is HTTP's."""
+class HttpError(DeskError):
+    """A request that cannot be fulfilled."""
 
     status = 400
 
 
-class Missing(Refusal):
-    """There is no such thing, or not for this person."""
+class NotFoundError(HttpError):
+    """It does not exist, or this person may not see it."""
 
     status = 404
 
 
-class Conflict(Refusal):
+class ConflictError(HttpError):
     """It cannot be done now, or not by this person."""
 
     status = 409
 
 
-class TooLarge(Refusal):
-    """More bytes than are taken."""
+class TooLargeError(HttpError):
+    """The body is larger than the limit."""
 
     status = 413
 
 
-class Unsupported(Refusal):
-    """A file that is no recording in any known format."""
+class UnsupportedFormatError(HttpError):
+    """The file is not a recording in a known format."""
 
     status = 415
 
 
-class Unprocessable(Refusal):
-    """It is understood, and makes no sense."""
+class UnprocessableError(HttpError):
+    """The content is not valid."""
 
     status = 422
 
 
-class Full(Refusal):
-    """The disk is."""
+class DiskFullError(HttpError):
+    """The file could not be written to disk."""
 
     status = 507

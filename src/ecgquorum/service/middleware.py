@@ -1,4 +1,4 @@
-"""The gate before every route: right host, known person, allowed role, no forged request; and headers for browsers."""
+"""Middleware before every route: host, token, role and CSRF checks, body limit, security headers."""
 
 import hashlib
 import hmac
@@ -18,7 +18,7 @@ from ecgquorum.service.store.tokens import LOCAL, Actor
 COOKIE = "ecgquorum_session"
 CSRF_HEADER = "x-csrf-token"
 _SAFE = ("GET", "HEAD")
-_LONGEST_BODY = 1 << 16
+_MAX_BODY = 1 << 16
 _STREAMED = ("PUT", "/api/recordings")
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -33,12 +33,12 @@ _HEADERS = {
 
 
 def csrf_token(desk: Desk, cookie: str) -> str:
-    """What a page of this session must send with everything that changes something."""
+    """The CSRF token that pages of this session send with every change."""
     return hmac.digest(desk.session_secret, f"csrf/{cookie}".encode(), hashlib.sha256).hex()
 
 
-class Gate:
-    """Everything that comes in passes here first; what is refused never reaches a route."""
+class AccessMiddleware:
+    """Checks every request before it reaches a route."""
 
     def __init__(self, app: ASGIApp, desk: Desk) -> None:
         self._app, self._desk = app, desk
@@ -50,28 +50,28 @@ class Gate:
         if scope["type"] != "http":
             return
 
-        async def send_guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _guard(message, scope["path"])
+                _add_headers(message, scope["path"])
             await send(message)
 
         request = Request(scope)
-        refused = await self._refused(request)
-        if refused is not None:
-            await refused(scope, receive, send_guarded)
+        refusal = await self._check(request)
+        if refusal is not None:
+            await refusal(scope, receive, send_with_headers)
         else:
-            limited = receive if (request.method, request.url.path) == _STREAMED else _limited(receive)
-            await self._app(scope, limited, send_guarded)
+            limited = receive if (request.method, request.url.path) == _STREAMED else _limit_body(receive)
+            await self._app(scope, limited, send_with_headers)
 
-    async def _refused(self, request: Request) -> Response | None:
+    async def _check(self, request: Request) -> Response | None:
         if not self._desk.settings.accepts_host(request.headers.get("host", "")):
-            return _problem(421, "expected the name of this desk as Host, found another")
+            return _error(421, "the Host header does not name this desk")
         allowed = roles_for(request.url.path)
         if not allowed:
-            return _problem(404, "expected a page or an address of the API, found none")
+            return _error(404, "there is no such page or route")
         method = "GET" if request.method == "HEAD" else request.method
         if method not in allowed:
-            answer = _problem(405, f"expected {' or '.join(allowed)}, found {request.method}")
+            answer = _error(405, f"{request.method} is not allowed here; use {' or '.join(allowed)}")
             answer.headers["allow"] = ", ".join(allowed)
             return answer
         roles = allowed[method]
@@ -79,28 +79,28 @@ class Gate:
             actor = await anyio.to_thread.run_sync(self._actor, request)
             request.scope.setdefault("state", {})["actor"] = actor
             if actor is None:
-                return _unknown(request)
+                return _ask_for_token(request)
             if not roles & actor.roles:
-                return _problem(403, f"expected the role {' or '.join(sorted(roles))}, found {_told(actor)}")
+                return _error(403, f"this needs the role {' or '.join(sorted(roles))}; you have {_role_names(actor)}")
         if method not in _SAFE and self._is_forged(request):
-            return _problem(403, "expected a request from the desk's own pages, or with a token, found neither")
+            return _error(403, "no valid CSRF token; send the request from the desk's pages, or with an API token")
         declared = request.headers.get("content-length", "0")
-        if (method, request.url.path) != _STREAMED and (not declared.isdigit() or int(declared) > _LONGEST_BODY):
-            return _problem(413, f"expected at most {_LONGEST_BODY} bytes, found more")
+        if (method, request.url.path) != _STREAMED and (not declared.isdigit() or int(declared) > _MAX_BODY):
+            return _error(413, f"the body has more than {_MAX_BODY} bytes")
         return None
 
     def _actor(self, request: Request) -> Actor | None:
         if not self._desk.settings.tokens:
             return LOCAL
         kind, _, token = request.headers.get("authorization", "").partition(" ")
-        with self._desk.store.reading() as session:
+        with self._desk.store.read_session() as session:
             if kind.lower() == "bearer":
                 return tokens.actor_of_token(session, token.strip())
             cookie = request.cookies.get(COOKIE, "")
             return tokens.actor_of_session(session, self._desk.store.now(), cookie) if cookie else None
 
     def _is_forged(self, request: Request) -> bool:
-        """Whether another site's page may have made a browser send this."""
+        """Whether the page of another site may have made a browser send this."""
         headers = request.headers
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return True
@@ -118,38 +118,38 @@ class Gate:
         return not hmac.compare_digest(headers.get(CSRF_HEADER, "").encode(), csrf_token(self._desk, cookie).encode())
 
 
-def _limited(receive: Receive) -> Receive:
-    """Bodies that are not uploads are short, whatever they declare."""
+def _limit_body(receive: Receive) -> Receive:
+    """Disconnect if a body that is not an upload exceeds the limit, whatever its Content-Length says."""
     n_bytes = 0
 
     async def limited() -> Message:
         nonlocal n_bytes
         message = await receive()
         n_bytes += len(message.get("body", b""))
-        return message if n_bytes <= _LONGEST_BODY else {"type": "http.disconnect"}
+        return message if n_bytes <= _MAX_BODY else {"type": "http.disconnect"}
 
     return limited
 
 
-def _guard(message: Message, path: str) -> None:
+def _add_headers(message: Message, path: str) -> None:
     headers = MutableHeaders(scope=message)
     for name, value in _HEADERS.items():
         headers.setdefault(name, value)
     headers.setdefault("cache-control", "no-cache" if path.startswith("/static/") else "no-store")
 
 
-def _unknown(request: Request) -> Response:
+def _ask_for_token(request: Request) -> Response:
     if request.method in _SAFE and not request.url.path.startswith("/api/"):
         return RedirectResponse("/login", 303)
-    answer = _problem(401, "expected a token, found none that holds; send it as Authorization: Bearer TOKEN")
+    answer = _error(401, "no valid token; send it as Authorization: Bearer TOKEN")
     answer.headers["www-authenticate"] = "Bearer"
     return answer
 
 
-def _told(actor: Actor) -> str:
+def _role_names(actor: Actor) -> str:
     return ", ".join(sorted(actor.roles))
 
 
-def _problem(status: int, detail: str) -> JSONResponse:
+def _error(status: int, detail: str) -> JSONResponse:
     content: dict[str, Any] = {"detail": detail}
     return JSONResponse(content, status)

@@ -1,4 +1,4 @@
-"""The pages that people see, written on the server; scripts add keys, uploads and news."""
+"""The HTML pages, rendered on the server; scripts add keyboard shortcuts, uploads and live updates."""
 
 import secrets
 from datetime import datetime
@@ -10,34 +10,34 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader
 
 from ecgquorum.service import charts
-from ecgquorum.service.api.dependencies import RecordingId, ThisDesk, Who
+from ecgquorum.service.api.dependencies import CurrentActor, CurrentDesk, RecordingId
 from ecgquorum.service.api.recordings import Quality, ShownState
 from ecgquorum.service.api.sessions import set_cookie
 from ecgquorum.service.desk import Desk
-from ecgquorum.service.measures import measured
+from ecgquorum.service.desk_metrics import compute_metrics
 from ecgquorum.service.middleware import COOKIE, csrf_token
 from ecgquorum.service.store import audit, reviews, worklist
 from ecgquorum.service.store.tokens import Actor, Role
-from ecgquorum.service.store.worklist import SHOWN_STATES, Filter
+from ecgquorum.service.store.worklist import SHOWN_STATES, WorklistFilter
 from ecgquorum.service.uploads import KNOWN_ENDINGS
-from ecgquorum.service.views import case_of, cases_of, row_for
+from ecgquorum.service.views import make_case, make_cases, visible_row
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _PAGE = 100
 _templates = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True
 )
-_PLACES = (
+_NAVIGATION = (
     ("/", "Worklist", frozenset(Role)),
     ("/upload", "Upload", frozenset({Role.UPLOADER, Role.ADMIN})),
-    ("/measures", "Measures", frozenset({Role.READER, Role.AUDITOR, Role.ADMIN})),
+    ("/measures", "Metrics", frozenset({Role.READER, Role.AUDITOR, Role.ADMIN})),
     ("/export", "Export", frozenset({Role.AUDITOR, Role.ADMIN})),
     ("/audit", "Audit log", frozenset({Role.AUDITOR, Role.ADMIN})),
 )
 
 
-def waited(seconds: float) -> str:
-    """A length of time for people: the two largest units."""
+def format_duration(seconds: float) -> str:
+    """Format a duration with its two largest units."""
     units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
     parts: list[str] = []
     for unit, size in units:
@@ -47,24 +47,24 @@ def waited(seconds: float) -> str:
     return " ".join(parts[:2])
 
 
-def clock(at: str | None) -> str:
-    """A stored time for people, in UTC."""
+def format_time(at: str | None) -> str:
+    """Format a stored time, in UTC."""
     return datetime.fromisoformat(at).strftime("%Y-%m-%d %H:%M") if at else ""
 
 
-_templates.filters |= {"waited": waited, "clock": clock}
+_templates.filters |= {"format_duration": format_duration, "format_time": format_time}
 
 
-def _shown(request: Request, desk: Desk, who: Actor | None, template: str, **values: Any) -> HTMLResponse:
-    """A page; a browser without a session gets a cookie for its forms, if tokens are off."""
+def _render(request: Request, desk: Desk, who: Actor | None, template: str, **values: Any) -> HTMLResponse:
+    """Render a page; if tokens are off, a browser without a session gets a cookie for its CSRF token."""
     cookie = request.cookies.get(COOKIE, "")
     fresh = "" if cookie or desk.settings.tokens else secrets.token_urlsafe(32)
-    places = [(path, name) for path, name, roles in _PLACES if who and roles & who.roles]
+    navigation = [(path, name) for path, name, roles in _NAVIGATION if who and roles & who.roles]
     text = _templates.get_template(template).render(
         csrf=csrf_token(desk, cookie or fresh),
         who=who,
         tokens=desk.settings.tokens,
-        places=places,
+        navigation=navigation,
         here=request.url.path,
         model=desk.model_name,
         **values,
@@ -76,16 +76,16 @@ def _shown(request: Request, desk: Desk, who: Actor | None, template: str, **val
 
 
 @router.get("/login")
-def login(request: Request, desk: ThisDesk) -> HTMLResponse:
-    """Where a token opens a session."""
-    return _shown(request, desk, None, "login.html")
+def login(request: Request, desk: CurrentDesk) -> HTMLResponse:
+    """The sign-in page."""
+    return _render(request, desk, None, "login.html")
 
 
 @router.get("/")
 def worklist_page(
     request: Request,
-    desk: ThisDesk,
-    who: Who,
+    desk: CurrentDesk,
+    who: CurrentActor,
     state: ShownState = "",
     quality: Quality = "",
     q: Annotated[str, Query(max_length=200)] = "",
@@ -93,15 +93,17 @@ def worklist_page(
 ) -> HTMLResponse:
     """The worklist."""
     own = who.name if who.roles == {Role.UPLOADER} else ""
-    with desk.store.reading() as session:
-        rows, total = worklist.listed(session, Filter(state, quality, q.replace("\0", ""), own), _PAGE, offset)
+    with desk.store.read_session() as session:
+        rows, total = worklist.query_worklist(
+            session, WorklistFilter(state, quality, q.replace("\0", ""), own), _PAGE, offset
+        )
         values = {
-            "cases": cases_of(session, desk, who, rows),
+            "cases": make_cases(session, desk, who, rows),
             "total": total,
-            "counts": worklist.counts(session, own),
+            "counts": worklist.count_states(session, own),
         }
     chosen = {"state": state, "quality": quality, "q": q}
-    return _shown(
+    return _render(
         request,
         desk,
         who,
@@ -116,15 +118,15 @@ def worklist_page(
 
 
 @router.get("/cases/{id}")
-def case_page(id: RecordingId, request: Request, desk: ThisDesk, who: Who) -> HTMLResponse:  # noqa: A002 (the path's word)
-    """One case: the recording, and what people and members say of it."""
-    with desk.store.reading() as session:
-        row = row_for(session, who, id)
-        case = case_of(session, desk, who, row)
-        following = worklist.next_open(session, who.name, desk.store.now(), row.id)
+def case_page(id: RecordingId, request: Request, desk: CurrentDesk, who: CurrentActor) -> HTMLResponse:  # noqa: A002 (the path's word)
+    """One case: the recording, the verdicts and the result of the ensemble."""
+    with desk.store.read_session() as session:
+        row = visible_row(session, who, id)
+        case = make_case(session, desk, who, row)
+        following = worklist.next_open_case(session, who.name, desk.store.now(), row.id)
         shown = reviews.may_see_answer(session, row, who.name, desk.settings.blind_first)
-    bars = charts.votes(case.answer.members, case.answer.probabilities, desk.classes) if case.answer else None
-    return _shown(
+    bars = charts.class_bars(case.answer.members, case.answer.probabilities, desk.classes) if case.answer else None
+    return _render(
         request,
         desk,
         who,
@@ -141,9 +143,9 @@ def case_page(id: RecordingId, request: Request, desk: ThisDesk, who: Who) -> HT
 
 
 @router.get("/upload")
-def upload_page(request: Request, desk: ThisDesk, who: Who) -> HTMLResponse:
-    """Where files are dropped."""
-    return _shown(
+def upload_page(request: Request, desk: CurrentDesk, who: CurrentActor) -> HTMLResponse:
+    """The upload page."""
+    return _render(
         request,
         desk,
         who,
@@ -155,40 +157,43 @@ def upload_page(request: Request, desk: ThisDesk, who: Who) -> HTMLResponse:
 
 
 @router.get("/measures")
-def measures_page(request: Request, desk: ThisDesk, who: Who) -> HTMLResponse:
-    """How the desk is doing, drawn."""
-    with desk.store.reading() as session:
-        found = measured(session, desk)
-    return _shown(
+def measures_page(request: Request, desk: CurrentDesk, who: CurrentActor) -> HTMLResponse:
+    """Metrics of the desk."""
+    with desk.store.read_session() as session:
+        metrics = compute_metrics(session, desk)
+    return _render(
         request,
         desk,
         who,
         "measures.html",
-        measures=found,
+        metrics=metrics,
         names=desk.class_names,
-        drift=charts.drift(found.drift),
-        throughput=charts.throughput(found.steps, found.step_s),
-        deferral=charts.deferral(found.steps),
-        agreement=charts.shares(found.agreement),
-        confusion=charts.confusion(found.confusion),
+        drift=charts.drift_histogram(metrics.drift),
+        throughput=charts.throughput(metrics.steps, metrics.step_s),
+        deferral=charts.deferral(metrics.steps),
+        agreement=charts.proportions(metrics.agreement),
+        confusion=charts.confusion(metrics.confusion),
     )
 
 
 @router.get("/audit")
 def audit_page(
-    request: Request, desk: ThisDesk, who: Who, before: Annotated[int | None, Query(ge=1, le=1 << 31)] = None
+    request: Request,
+    desk: CurrentDesk,
+    who: CurrentActor,
+    before: Annotated[int | None, Query(ge=1, le=1 << 31)] = None,
 ) -> HTMLResponse:
-    """The audit log, and whether it holds."""
-    with desk.store.reading() as session:
+    """The audit log and the check of its hash chain."""
+    with desk.store.read_session() as session:
         total, head = audit.head(session)
         entries = audit.latest(session, before or total + 1, _PAGE)
-        verified = audit.verified(session)
-    return _shown(request, desk, who, "audit.html", entries=entries, total=total, head=head, verified=verified)
+        check = audit.verify_log(session)
+    return _render(request, desk, who, "audit.html", entries=entries, total=total, head=head, check=check)
 
 
 @router.get("/export")
-def export_page(request: Request, desk: ThisDesk, who: Who) -> HTMLResponse:
-    """What can be taken along."""
-    with desk.store.reading() as session:
-        counts = worklist.counts(session)
-    return _shown(request, desk, who, "export.html", counts=counts, n_closed=counts["confirmed"] + counts["amended"])
+def export_page(request: Request, desk: CurrentDesk, who: CurrentActor) -> HTMLResponse:
+    """Downloads."""
+    with desk.store.read_session() as session:
+        counts = worklist.count_states(session)
+    return _render(request, desk, who, "export.html", counts=counts, n_closed=counts["confirmed"] + counts["amended"])

@@ -1,4 +1,4 @@
-"""Serving the desk until it is told to stop."""
+"""Serve the desk until a signal stops it."""
 
 import threading
 from dataclasses import replace
@@ -8,8 +8,8 @@ import uvicorn
 
 from ecgquorum.errors import DeskError
 from ecgquorum.service.application import desk_application
-from ecgquorum.service.change_feed import Changes
-from ecgquorum.service.demo_desk import fill
+from ecgquorum.service.change_feed import ChangeFeed
+from ecgquorum.service.demo_desk import fill_demo
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import tokens
@@ -18,36 +18,36 @@ _GRACE_S = 10
 
 
 class _Server(uvicorn.Server):
-    """A server that lets listeners go before it waits for them."""
+    """A server that ends event streams before it waits for open connections."""
 
-    def __init__(self, config: uvicorn.Config, changes: Changes) -> None:
+    def __init__(self, config: uvicorn.Config, changes: ChangeFeed) -> None:
         super().__init__(config)
         self._changes = changes
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """The first signal asks everybody to leave."""
+        """End event streams at the first signal."""
         self._changes.stopping.set()
         super().handle_exit(sig, frame)
 
 
 def open_desk(settings: Settings) -> Desk:
-    """The desk, its database up to date; one that others can reach has tokens, or is refused."""
+    """Open the desk and migrate its database; a desk that other machines can reach must have tokens."""
     desk = Desk(settings)
     desk.store.migrate()
     desk.files.clear_abandoned()
-    with desk.store.reading() as session:
-        known = tokens.all_tokens(session)
+    with desk.store.read_session() as session:
+        known = tokens.list_tokens(session)
     if not settings.is_loopback and all(token.revoked_at for token in known):
         raise DeskError(
-            f"--host {settings.host}: expected tokens for a desk that others can reach, found none; "
-            "make one first: ecgquorum token add NAME --role reader"
+            f"--host {settings.host}: other machines can reach the desk, so it needs tokens, and there are none; "
+            "add one first: ecgquorum token add NAME --role reader"
         )
     desk.settings = replace(settings, tokens=settings.tokens or bool(known))
     return desk
 
 
 def serve(desk: Desk, *, demo: bool = False) -> None:
-    """Serve until Ctrl-C, or a signal."""
+    """Serve until Ctrl-C or another signal."""
     application, changes = desk_application(desk)
     config = uvicorn.Config(
         application,
@@ -58,7 +58,7 @@ def serve(desk: Desk, *, demo: bool = False) -> None:
         server_header=False,
     )
     if demo:
-        threading.Thread(target=fill, args=(desk,), name="demo", daemon=True).start()
+        threading.Thread(target=fill_demo, args=(desk,), name="demo", daemon=True).start()
     try:
         _Server(config, changes).run()
     finally:

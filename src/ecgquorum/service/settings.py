@@ -1,4 +1,4 @@
-"""What an administrator may choose about the desk."""
+"""Settings of the desk."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,15 +9,15 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True)
 class Settings:
-    """The desk's settings.
+    """Options of the administrator.
 
     data:         folder for uploaded files, traces and, unless `database` says otherwise, the database
     database:     URL of another database, such as postgresql://user@host/name
-    tokens:       everybody needs a token; without them the desk answers this machine alone
-    blind_first:  the ensemble's answer is shown only after the reader's own
-    audit_share:  of certain recordings, which people read as well
-    claim_s:      for how long a case is one reader's · worker_claim_s: for how long a recording is one worker's
-    upload_bytes: the largest file that is taken
+    tokens:       every request needs a token; without tokens only this machine is served
+    blind_first:  the ensemble's result is shown only after the reader's first verdict
+    audit_share:  proportion of certain recordings that people review as well
+    claim_s:      how long a reader's claim on a case lasts · worker_claim_s: how long a worker's claim lasts
+    upload_bytes: size of the largest file
     """
 
     data: Path
@@ -37,7 +37,7 @@ class Settings:
 
     @property
     def database_url(self) -> str:
-        """With the driver that is used."""
+        """URL of the database, with its driver."""
         if not self.database:
             return f"sqlite:///{(self.data / 'desk.sqlite').absolute()}"
         scheme, separator, rest = self.database.partition("://")
@@ -49,9 +49,9 @@ class Settings:
         return self.host in LOOPBACK
 
     def accepts_host(self, header: str) -> bool:
-        """Whether a request's Host header names this desk, and not a stranger's domain that points to this machine."""
+        """Whether a request's Host header names this desk (protection against DNS rebinding)."""
         if not self.is_loopback:
-            return True  # everybody needs a token there
+            return True  # every request needs a token there
         try:
             name = urlsplit(f"//{header}").hostname or ""
         except ValueError:

@@ -1,4 +1,4 @@
-"""What people and programs see of a recording; the ensemble's answer only when they may."""
+"""What people and programs may see of a recording; an open case hides the ensemble's result at first."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from ecgquorum.service.desk import Desk
-from ecgquorum.service.http_errors import Missing
+from ecgquorum.service.http_errors import NotFoundError
 from ecgquorum.service.store import recordings, reviews
 from ecgquorum.service.store.tables import RecordingRow, ResultRow, State, VerdictRow
 from ecgquorum.service.store.tokens import Actor, Role
@@ -17,7 +17,7 @@ from ecgquorum.service.uploads import missing_files
 
 
 class Answer(BaseModel):
-    """What the ensemble says."""
+    """The ensemble's result."""
 
     label: str
     decision: str
@@ -32,7 +32,7 @@ class Answer(BaseModel):
 
 
 class Verdict(BaseModel):
-    """What a reader says; `stage`: first, or final."""
+    """A verdict of a reader; `stage`: first or final."""
 
     reader: str
     stage: str
@@ -42,13 +42,13 @@ class Verdict(BaseModel):
 
 
 class Case(BaseModel):
-    """A recording on its way.
+    """A recording with its state.
 
     state:     incomplete, waiting, open, certain, unreadable, confirmed or amended
-    missing:   names of files that it waits for
-    waiting_s: since it was uploaded, until it was answered or closed
-    answer:    None while it is hidden, or not there
-    verdicts:  the reader's own while the case is open; all of them when it is closed
+    missing:   names of its missing files
+    waiting_s: from the upload until it was classified or closed
+    answer:    the ensemble's result; None while it is hidden or does not exist
+    verdicts:  the reader's own while the case is open; all when it is closed
     """
 
     id: str
@@ -74,27 +74,27 @@ class Case(BaseModel):
 
 
 class CaseList(BaseModel):
-    """A part of the worklist, and how many recordings there are."""
+    """A page of the worklist, and the number of recordings in all."""
 
     total: int
     cases: list[Case]
 
 
-def row_for(session: Session, actor: Actor, recording_id: str) -> RecordingRow:
-    """The recording, if this person may know of it: who only uploads sees only that."""
-    row = recordings.found(session, recording_id)
+def visible_row(session: Session, actor: Actor, recording_id: str) -> RecordingRow:
+    """The recording, if this person may see it: an uploader sees their own uploads only."""
+    row = recordings.find_recording(session, recording_id)
     if actor.roles == {Role.UPLOADER} and row.uploader != actor.name:
-        raise Missing("expected the id of a recording, found no such recording")
+        raise NotFoundError("there is no recording with this id")
     return row
 
 
-def case_of(session: Session, desk: Desk, actor: Actor, row: RecordingRow) -> Case:
-    """One recording as this person may see it."""
-    result = reviews.result_of(session, row.id) if row.classified_at else None
-    return cases_of(session, desk, actor, [(row, result)])[0]
+def make_case(session: Session, desk: Desk, actor: Actor, row: RecordingRow) -> Case:
+    """A recording as this person may see it."""
+    result = reviews.latest_result(session, row.id) if row.classified_at else None
+    return make_cases(session, desk, actor, [(row, result)])[0]
 
 
-def cases_of(
+def make_cases(
     session: Session, desk: Desk, actor: Actor, rows: Sequence[tuple[RecordingRow, ResultRow | None]]
 ) -> list[Case]:
     """Recordings as this person may see them."""
@@ -118,13 +118,13 @@ def _case(
     own = [verdict for verdict in verdicts if verdict.reader == actor.name]
     is_shown = not (is_open and desk.settings.blind_first and not own)
     ended = row.closed_at or (None if is_open else row.classified_at)
-    holder = reviews.holder(row, now)
-    missing = missing_files(row, recordings.files_of(session, row.id)) if row.state == State.INCOMPLETE else ()
+    holder = reviews.claim_holder(row, now)
+    missing = missing_files(row, recordings.list_files(session, row.id)) if row.state == State.INCOMPLETE else ()
     return Case(
         id=row.id,
         name=row.name,
         uploader=row.uploader,
-        state=reviews.shown_state(row),
+        state=reviews.visible_state(row),
         missing=list(missing),
         uploaded_at=row.uploaded_at,
         classified_at=row.classified_at,
@@ -166,5 +166,5 @@ def _verdict(row: VerdictRow) -> Verdict:
 
 
 def seconds_between(earlier: str, later: str) -> float:
-    """From one stored time to another."""
+    """Seconds between two stored times."""
     return (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds()

@@ -1,4 +1,4 @@
-"""The worker: a process that classifies what waits, by triage's own means, until the desk that started it is gone."""
+"""The worker: a process that classifies waiting recordings until the desk that started it ends."""
 
 import multiprocessing
 import os
@@ -20,48 +20,48 @@ from ecgquorum.service.desk import Desk
 from ecgquorum.service.files import NamedFile
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import queue, recordings
-from ecgquorum.service.store.queue import Trace
+from ecgquorum.service.store.queue import StoredTrace
 from ecgquorum.triage.decide import decide
 
 TRACE_BYTES = 64 << 20
-_AT_ONCE = 8
+_BATCH = 8
 _IDLE_S = 0.5
 _JOIN_S = 5.0
-_LONGEST_PAUSE_S = 60.0
+_MAX_PAUSE_S = 60.0
 
 
 class Worker:
-    """The worker's process as the desk sees it; one that dies is followed by another."""
+    """Handle of the worker process; a process that dies is restarted."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._ending = threading.Event()
+        self._stopping = threading.Event()
         self._start()
-        self._watch = threading.Thread(target=self._follow, name="worker-watch", daemon=True)
+        self._watch = threading.Thread(target=self._restart_if_dead, name="worker-watch", daemon=True)
         self._watch.start()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         theirs, ours = context.Pipe(duplex=False)
-        process = context.Process(target=work, args=(self._settings, theirs), name="ecgquorum-worker")
+        process = context.Process(target=run_worker, args=(self._settings, theirs), name="ecgquorum-worker")
         process.start()
         theirs.close()
         self._ours: Connection = ours
         self._process: BaseProcess = process
 
-    def _follow(self) -> None:
+    def _restart_if_dead(self) -> None:
         pause_s = _IDLE_S
-        while not self._ending.wait(pause_s):
+        while not self._stopping.wait(pause_s):
             if self._process.is_alive():
                 pause_s = _IDLE_S
             else:
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)  # one that cannot start should not keep the machine busy
+                pause_s = min(2 * pause_s, _MAX_PAUSE_S)  # a worker that cannot start must not keep the machine busy
                 self._ours.close()
                 self._start()
 
     def stop(self) -> None:
-        """Have it finish what it does, but not wait for it longer than a moment."""
-        self._ending.set()
+        """Let the worker finish its batch, but kill it after a few seconds."""
+        self._stopping.set()
         self._watch.join()
         self._ours.close()
         self._process.join(_JOIN_S)
@@ -70,46 +70,48 @@ class Worker:
             self._process.join()
 
 
-def work(settings: Settings, alive: Connection) -> None:
-    """Classify what waits until nobody holds the other end of `alive`."""
+def run_worker(settings: Settings, alive: Connection) -> None:
+    """Classify waiting recordings until the other end of `alive` is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     desk = Desk(settings)
     name = f"{socket.gethostname()[:32]}-{os.getpid()}-{secrets.token_hex(4)}"
     options = ReadOptions(desk.ensemble.input, settings.lead, recording_bytes=TRACE_BYTES)
     with reading_sandbox(options) as readers:
-        while _is_held(alive, 0.0):
-            if classify_some(desk, readers, name) == 0 and not _is_held(alive, _IDLE_S):
+        while _desk_is_alive(alive, 0.0):
+            if classify_some(desk, readers, name) == 0 and not _desk_is_alive(alive, _IDLE_S):
                 break
     desk.close()
 
 
-def _is_held(alive: Connection, patience_s: float) -> bool:
-    """Whether the desk is still there; its end of the pipe says nothing, and closes when it dies."""
-    return not alive.poll(patience_s)
+def _desk_is_alive(alive: Connection, timeout_s: float) -> bool:
+    """Whether the desk still runs; its end of the pipe closes when it ends."""
+    return not alive.poll(timeout_s)
 
 
 def classify_some(desk: Desk, readers: Sandbox[Outcome], worker: str) -> int:
-    """Classify a few of the recordings that wait; gives how many there were."""
+    """Classify a batch of waiting recordings; returns their number."""
     store = desk.store
-    with store.reading() as session:
-        if not queue.anything_waits(session, store.now()):
+    with store.read_session() as session:
+        if not queue.has_waiting(session, store.now()):
             return 0
-    with store.writing() as session:
+    with store.write_session() as session:
         until = store.after(desk.settings.worker_claim_s)
-        rows = queue.claim(session, store.now(), until, worker, _AT_ONCE)
+        rows = queue.claim_recordings(session, store.now(), until, worker, _BATCH)
         files = [
-            [NamedFile(file.name, file.ending, file.sha256 or "") for file in recordings.files_of(session, row.id)]
+            [NamedFile(file.name, file.ending, file.sha256 or "") for file in recordings.list_files(session, row.id)]
             for row in rows
         ]
     with ExitStack() as stack:
-        places = [stack.enter_context(desk.files.lay_out(one)) for one in files]
-        outcomes = list(readers.run(places))
+        paths = [stack.enter_context(desk.files.lay_out(one)) for one in files]
+        outcomes = list(readers.run(paths))
     results = decide(desk.ensemble, desk.policy, outcomes)
-    answers = [_database_row(result, place, row.name) for result, place, row in zip(results, places, rows, strict=True)]
-    traces = [_kept_trace(desk, row.id, outcome) for row, outcome in zip(rows, outcomes, strict=True)]
-    with store.writing() as session:
+    answers = [_database_row(result, path, row.name) for result, path, row in zip(results, paths, rows, strict=True)]
+    traces = [_store_trace(desk, row.id, outcome) for row, outcome in zip(rows, outcomes, strict=True)]
+    with store.write_session() as session:
         for row, answer, trace in zip(rows, answers, traces, strict=True):
-            queue.answer(session, store.now(), worker, row.id, desk.model_sha256, answer, trace, desk.draw)
+            queue.store_result(
+                session, store.now(), worker, row.id, desk.model_sha256, answer, trace, desk.audit_sample
+            )
     return len(rows)
 
 
@@ -135,9 +137,9 @@ def _database_row(result: Result, path: RecordingPath, name: str) -> dict[str, A
     }
 
 
-def _kept_trace(desk: Desk, recording_id: str, outcome: Outcome) -> Trace | None:
+def _store_trace(desk: Desk, recording_id: str, outcome: Outcome) -> StoredTrace | None:
     if not isinstance(outcome, PreparedRecording) or outcome.whole is None:
         return None
     whole = outcome.whole
-    desk.files.keep_trace(recording_id, whole.signal)
-    return Trace(whole.rate_hz, whole.leads, whole.n_samples)
+    desk.files.store_trace(recording_id, whole.signal)
+    return StoredTrace(whole.rate_hz, whole.leads, whole.n_samples)

@@ -35,7 +35,7 @@ class Decorrelation:
         started = _now(features.device)
         rows = torch.from_numpy(self._row_of[indices])
         share = distributed.shard_batch(len(indices))
-        leaf = share.gathered(features).requires_grad_()
+        leaf = share.gather(features).requires_grad_()
         needed = fewest_records(leaf.shape[1], self._recipe.projected, self._recipe.projection)
         if len(leaf) < needed:
             self._skipped += 1

@@ -16,6 +16,7 @@ from ecgquorum.cohorts import Batch, Cohort
 from ecgquorum.losses import distill_features
 from ecgquorum.members import forward_with_features, freeze, norm_layers
 from ecgquorum.parallel import distributed
+from ecgquorum.parallel.batch_layers import shard_network
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import AdversarialRecipe, DvergeRecipe, Recipe, TrainingRecipe
 from ecgquorum.training.batches import make_training_batches, prefetch
@@ -102,7 +103,7 @@ class Phase(ABC):
         batch: this rank's rows of the whole batch, whose recordings `indices` are
         """
         network, share = self.members[member], distributed.shard_batch(len(indices))
-        with distributed.sharing(share):
+        with shard_network(network, share):
             logits, features = forward_with_features(network, batch.signal)
         smoothing = self.setting.plan.label_smoothing
         loss = F.cross_entropy(logits, batch.label, label_smoothing=smoothing) * share.weight

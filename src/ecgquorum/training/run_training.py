@@ -58,7 +58,7 @@ def train_ensemble(
            is resumed goes on with the one it was begun with.
     """
     out = Path(out)
-    with distributed.joined():
+    with distributed.join_ranks():
         check_out(out, recipe, cohort, resume)
         where = choose_device(device)
         finished = resume and (out / CARD).is_file()

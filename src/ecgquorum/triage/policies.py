@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.ensemble import Prediction
-from ecgquorum.ensemble.result import DIGITS
+from ecgquorum.ensemble.prediction import DECIMALS, TOLERANCE, round_printed
 from ecgquorum.errors import PolicyError
 
 Array = NDArray[np.float64]
@@ -37,7 +37,7 @@ class Policy(ABC):
 
     def reason(self, prediction: Prediction, index: int) -> str:
         """Why the recording at `index` is deferred."""
-        return f"uncertainty {prediction.uncertainty[index]:.3f}"
+        return f"uncertainty {prediction.uncertainty[index]:.{DECIMALS}f}"
 
     @final
     def card(self) -> dict[str, Any]:
@@ -59,11 +59,11 @@ class Threshold(Policy):
 
     def defer(self, prediction: Prediction) -> Flags:
         """Uncertainty above the threshold."""
-        return np.asarray(_round(prediction.uncertainty) > self.threshold)
+        return _exceeds(prediction.uncertainty, self.threshold)
 
     def sentence(self) -> str:
         """The policy in one sentence."""
-        return f"A recording goes to people when its normalised uncertainty is above {self.threshold:.3f}."
+        return f"A recording goes to people when its normalised uncertainty is above {self.threshold:.{DECIMALS}g}."
 
 
 @final
@@ -77,22 +77,21 @@ class Budget(Policy):
 
     @classmethod
     def fit(cls, prediction: Prediction, share: float) -> Self:
-        """Fit the threshold that at most `share` of these recordings exceed."""
+        """Fit the threshold that at most `share` of these recordings exceed, midway between two of them."""
         if not 0 <= share <= 1:
             raise PolicyError(f"budget: expected a share from 0 to 1, or 0 % to 100 %, found {share:g}")
-        ordered = np.sort(_round(prediction.uncertainty))
-        n_kept = int(np.ceil((1 - share) * len(ordered) - 1e-9))
-        return cls(share, float(ordered[n_kept - 1]) if n_kept else -1.0)
+        n_kept = int(np.ceil((1 - share) * len(prediction) - 1e-9))
+        return cls(share, _midpoint_above(prediction.uncertainty, n_kept) if n_kept else -1.0)
 
     def defer(self, prediction: Prediction) -> Flags:
         """Uncertainty above the threshold."""
-        return np.asarray(_round(prediction.uncertainty) > self.threshold)
+        return _exceeds(prediction.uncertainty, self.threshold)
 
     def sentence(self) -> str:
         """The policy in one sentence."""
         return (
             f"About {self.share:.0%} of the recordings go to people: those with a normalised uncertainty above "
-            f"{self.threshold:.3f}, which at most {self.share:.0%} of the tune part exceeded."
+            f"{self.threshold:.{DECIMALS}g}, which at most {self.share:.0%} of the tune part exceeded."
         )
 
 
@@ -119,7 +118,7 @@ class ExpectedCost(Policy):
     def expected_cost(self, prediction: Prediction) -> Array:
         """(record,): sum_t p_t cost(t, label), by calibrated probabilities p."""
         costs = self._matrix(prediction.classes)[:, prediction.label_index].T
-        return _round((prediction.probs * costs).sum(axis=1))
+        return np.asarray((prediction.probs * costs).sum(axis=1))
 
     def _matrix(self, classes: tuple[str, ...]) -> Array:
         """(true, predicted)."""
@@ -131,11 +130,11 @@ class ExpectedCost(Policy):
 
     def defer(self, prediction: Prediction) -> Flags:
         """An expected cost above that of a review."""
-        return np.asarray(self.expected_cost(prediction) > self.review)
+        return _exceeds(self.expected_cost(prediction), self.review)
 
     def reason(self, prediction: Prediction, index: int) -> str:
         """The expected cost and that of a review."""
-        return f"expected cost {self.expected_cost(prediction)[index]:.3f}, a review {self.review:g}"
+        return f"expected cost {self.expected_cost(prediction)[index]:.{DECIMALS}f}, a review {self.review:g}"
 
     def sentence(self) -> str:
         """The policy in one sentence."""
@@ -167,12 +166,12 @@ class Conformal(Policy):
             raise PolicyError(f"conformal: expected an error rate between 0 and 1, found {alpha:g}")
         n = len(truth)
         rank = int(np.ceil((n + 1) * (1 - alpha)))
-        scores = np.sort(_round(_cumulative(prediction.probs))[np.arange(n), truth])
-        return cls(alpha, float(scores[rank - 1]) if rank <= n else 1.0)
+        scores = _cumulative(prediction.probs)[np.arange(n), truth]
+        return cls(alpha, _midpoint_above(scores, rank) if rank <= n else 1.0)
 
     def sets(self, prediction: Prediction) -> Flags:
         """(record, class): which classes are in each recording's set; the most probable always is."""
-        inside = _round(_cumulative(prediction.probs)) <= self.quantile + 1e-12
+        inside = ~_exceeds(_cumulative(prediction.probs), self.quantile)
         inside[np.arange(len(prediction)), prediction.label_index] = True
         return np.asarray(inside)
 
@@ -193,8 +192,15 @@ class Conformal(Policy):
         )
 
 
-def _round(values: Array) -> Array:
-    return np.asarray(np.round(values, DIGITS))
+def _exceeds(values: Array, limit: float) -> Flags:
+    """Which values are above the limit, both rounded to the printed decimals."""
+    return np.asarray(round_printed(values) > round_printed(limit))
+
+
+def _midpoint_above(values: Array, n_below: int) -> float:
+    """Halfway between the `n_below`-th smallest value and the next: no value lies on it for rounding to flip."""
+    ordered = np.sort(values)
+    return float(ordered[n_below - 1 : n_below + 1].mean() if n_below < len(ordered) else ordered[-1] + TOLERANCE)
 
 
 def _cumulative(probs: Array) -> Array:

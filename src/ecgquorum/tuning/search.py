@@ -151,7 +151,7 @@ def _made_elsewhere(
     executor: Executor, bench: TrialBench, planned: Iterator[Planned]
 ) -> Generator[tuple[int, Scores | Failure], None, None]:
     tasks = (Task(f"trial {one.number:03d}", one) for one in planned)
-    for task, outcome in executor.run(run_trial, tasks, (bench,), given_up=Failure):
+    for task, outcome in executor.run(run_trial, tasks, (bench,), on_lost=Failure):
         yield task.item.number, outcome
 
 

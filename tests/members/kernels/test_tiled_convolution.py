@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from ecgquorum.members.kernels import tiled_convolution
 from ecgquorum.members.kernels.dropout import Dropout
-from ecgquorum.members.kernels.tiled_convolution import Geometry, TiledKernel, convolved, is_worth_tiling, transform
+from ecgquorum.members.kernels.tiled_convolution import Geometry, TiledKernel, convolve, is_worth_tiling, transform
 
 
 @pytest.fixture
@@ -65,15 +65,15 @@ def test_rounding_is_that_of_float32(kernel):
     x, weight = torch.randn(2, 128, 700), torch.randn(128, 128, kernel) / 30
     geometry = Geometry(kernel, 2, 15, 15)
     exact = plain(x.double(), weight.double(), None, geometry)
-    error = (convolved(x, weight, None, geometry) - exact).abs().max() / exact.abs().max()
+    error = (convolve(x, weight, None, geometry) - exact).abs().max() / exact.abs().max()
     assert error < 1e-5
 
 
 def test_a_kept_transform_gives_the_same(always_tiled):
     x, weight = torch.randn(2, 3, 200).requires_grad_(), torch.randn(4, 3, 8)
     geometry, kept = Geometry(8, 1, 3, 4), TiledKernel(weight)
-    one = convolved(x, weight, None, geometry, tiled=lambda: kept)
-    other = convolved(x, weight, None, geometry)
+    one = convolve(x, weight, None, geometry, tiled=lambda: kept)
+    other = convolve(x, weight, None, geometry)
     torch.testing.assert_close(one, other)
     torch.testing.assert_close(*(torch.autograd.grad(y.sum(), x)[0] for y in (one, other)))
 
@@ -102,7 +102,7 @@ def test_small_shapes_and_gpus_are_left_to_pytorch():
 def test_what_is_not_tiled_is_a_plain_convolution(step, dilation, left, right):
     x, weight = torch.randn(2, 3, 60), torch.randn(4, 3, 5)
     geometry = Geometry(5, dilation, left, right, step)
-    found = convolved(x, weight, None, geometry)
+    found = convolve(x, weight, None, geometry)
     torch.testing.assert_close(found, F.conv1d(F.pad(x, (left, right)), weight, stride=step, dilation=dilation))
     assert found.shape[2] == geometry.n_out(60)
 

@@ -59,13 +59,13 @@ def test_maps_are_asked_for_when_the_page_says_so(visit, site):
     half = {"II": [0.0] * 50 + [1.0] * 50}
     site.maps["mapped"] = {"start_s": 0.0, "stop_s": 10.0, "members": [{"name": "a", "leads": half}]}
     page.evaluate("() => document.getElementById('viewer').dispatchEvent(new Event('ecg:reveal'))")
-    page.get_by_role("button", name="Looked at by a", exact=True).wait_for()
+    page.get_by_role("button", name="Attribution: a", exact=True).wait_for()
     settle(page)
     shown = picture(page)
     y, x = round(10.5 * PX_PER_MM), lambda seconds: round((GUTTER_MM + 25 * seconds) * PX_PER_MM)
     assert (shown[y, x(1) : x(4)] == plain[y, x(1) : x(4)]).all()
     assert (shown[y, x(6) : x(7.5), 0] < plain[y, x(6) : x(7.5), 0] - 40).all()
-    press(page, "Looked at by nobody")
+    press(page, "Attribution: none")
     assert (picture(page)[: y + 20] == plain[: y + 20]).all()
 
 

@@ -1,4 +1,4 @@
-"""A convolution of few leads, far apart: every patch it reads as a column, and one matrix product for all of them."""
+"""A strided convolution of few leads: every patch as a column of one matrix product."""
 
 from typing import Any
 
@@ -39,10 +39,10 @@ class _PatchConvolution(torch.autograd.Function):
         return to_x[..., geometry.left : geometry.left + n_samples], None, None, None, None
 
 
-def patch_convolved(x: Tensor, weight: Tensor, bias: Tensor, geometry: Geometry, silent: list[int]) -> Tensor:
-    """x (batch, lead, time) convolved and rectified; the weight is taken as it is, without a gradient.
+def convolve_patches(x: Tensor, weight: Tensor, bias: Tensor, geometry: Geometry, silent: list[int]) -> Tensor:
+    """Convolve x (batch, lead, time) and apply ReLU; the weight gets no gradient.
 
-    silent: places at which zero comes out, whatever is there
+    silent: positions at which the result is set to zero
     """
     y: Tensor = _PatchConvolution.apply(x, weight, bias, geometry, silent)  # type: ignore[no-untyped-call]
     return y

@@ -1,9 +1,8 @@
 """Long convolutions with fewer multiplications: short DFT tiles as batched matrix products.
 
-A convolution of many channels spends its time multiplying. Here the signal is cut into tiles of n samples, each tile
-is taken to its real DFT, multiplied frequency by frequency with the transformed kernel (a matrix product over
-channels), and taken back; overlapping tiles give n - K + 1 samples each (overlap-save). One complex product takes three
-real ones. Written as y = A^T [(G w) * (B x)], with * a product over channels, everything is a matrix product, so it
+The signal is cut into tiles of n samples; the real DFT of each tile is multiplied, frequency by frequency, with the
+transformed kernel (a matrix product over channels) and transformed back; overlapping tiles give n - K + 1 samples each
+(overlap-save). One complex product takes three real ones. Written as y = A^T [(G w) * (B x)], with * a product over channels, everything is a matrix product, so it
 runs at the speed of matrix products, and the gradients are of the same form. A dilated kernel is a plain one on every
 dilation-th sample.
 
@@ -20,9 +19,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 _TILE = {8: 24, 16: 48}
-"""Kernels for which tiles pay, and the tiles that are best for them; all of this as measured on AVX-512."""
+"""Kernel sizes for which tiles are faster, and the best tile sizes for them, measured on AVX-512."""
 
-_AT_ONCE = 160  # tiles multiplied at once: they should stay in the processor's cache, and keep it busy
+_AT_ONCE = 160  # tiles per matrix product: they should fit in the processor's cache
 _FEWEST_CHANNELS, _FEWEST_SAMPLES = 96, 128
 
 
@@ -36,12 +35,12 @@ class Geometry(NamedTuple):
     step: int = 1
 
     def n_out(self, n_in: int) -> int:
-        """How many samples come out."""
+        """Return the number of output samples."""
         return (n_in + self.left + self.right - self.dilation * (self.kernel - 1) - 1) // self.step + 1
 
     @property
     def backward(self) -> "Geometry":
-        """Where the gradient with respect to the input reads the output's."""
+        """The geometry of the gradient with respect to the input."""
         reach = self.dilation * (self.kernel - 1)
         return Geometry(self.kernel, self.dilation, reach - self.left, reach - self.right)
 
@@ -92,29 +91,29 @@ def is_worth_tiling(n_in: int, n_out: int, geometry: Geometry, n_samples: int, d
 
 
 class TiledKernel:
-    """A kernel (out, in, K) taken to the tiles' domain, and the one for its input gradient when that is asked for."""
+    """The DFT of a kernel (out, in, K), and of the kernel of its input gradient once that is needed."""
 
     def __init__(self, weight: Tensor) -> None:
         self.weight = weight
         self.n_tile = _TILE[weight.shape[2]]
-        self.forward = self._transformed(weight)
+        self.forward = self._transform(weight)
         self._backward: Tensor | None = None
 
     @property
     def backward(self) -> Tensor:
         """(R, in, out)."""
         if self._backward is None:
-            self._backward = self._transformed(self.weight.flip(2).transpose(0, 1))
+            self._backward = self._transform(self.weight.flip(2).transpose(0, 1))
         return self._backward
 
-    def _transformed(self, weight: Tensor) -> Tensor:
+    def _transform(self, weight: Tensor) -> Tensor:
         n_out, n_in, n_kernel = weight.shape
         matrix = transform(self.n_tile, n_kernel, weight.dtype).kernel
         return torch.mm(matrix, weight.reshape(-1, n_kernel).t()).view(-1, n_out, n_in)
 
 
 def _tiles(x: Tensor, geometry: Geometry, n_tile: int) -> Tensor:
-    """The transformed tiles of a few recordings, (R, channel, recording x phase x tile)."""
+    """Return the DFT of the tiles of a few recordings, (R, channel, recording x phase x tile)."""
     n_records, n_channels, n_samples = x.shape
     step = n_tile - geometry.kernel + 1
     n_tiles = _n_tiles(geometry, n_samples, step)
@@ -131,7 +130,7 @@ def _tiles(x: Tensor, geometry: Geometry, n_tile: int) -> Tensor:
 
 
 def _fill(phase: Tensor, x: Tensor, first: int, dilation: int) -> None:
-    """phase[..., i] = x[..., first + i dilation], where x reaches."""
+    """Set phase[..., i] = x[..., first + i dilation] where that is inside x."""
     skipped = max(0, -(first // dilation))
     begin = first + skipped * dilation
     count = min(phase.shape[-1] - skipped, -(-(x.shape[-1] - begin) // dilation))
@@ -140,18 +139,20 @@ def _fill(phase: Tensor, x: Tensor, first: int, dilation: int) -> None:
 
 
 def _n_tiles(geometry: Geometry, n_samples: int, step: int) -> int:
-    """Tiles for one phase: as many as its outputs take, and one more for the last one to look ahead to."""
+    """Return the number of tiles for one phase: enough for its outputs, and one more that the last one reads."""
     per_phase = -(-geometry.n_out(n_samples) // geometry.dilation)
     return -(-per_phase // step) + 1
 
 
 def _group(geometry: Geometry, n_tiles: int) -> int:
-    """How many recordings to take at once."""
+    """Return how many recordings to convolve in one matrix product."""
     return max(1, round(_AT_ONCE / (geometry.dilation * n_tiles)))
 
 
-def _convolved(x: Tensor, kernel: Tensor, geometry: Geometry, n_tile: int, bias: Tensor | None, relu: bool) -> Tensor:
-    """The convolution with a transformed kernel (R, out, in)."""
+def _convolve_tiles(
+    x: Tensor, kernel: Tensor, geometry: Geometry, n_tile: int, bias: Tensor | None, relu: bool
+) -> Tensor:
+    """Convolve with a transformed kernel (R, out, in)."""
     n_out, n_samples = geometry.n_out(x.shape[2]), x.shape[2]
     n_channels, step = kernel.shape[1], n_tile - geometry.kernel + 1
     n_tiles = _n_tiles(geometry, n_samples, step)
@@ -174,7 +175,7 @@ def _convolved(x: Tensor, kernel: Tensor, geometry: Geometry, n_tile: int, bias:
 
 
 def _kernel_gradient(x: Tensor, gradient: Tensor, geometry: Geometry, n_tile: int) -> Tensor:
-    """(out, in, K), from the input and the output's gradient."""
+    """Return the kernel's gradient (out, in, K) from the input and the output's gradient."""
     n_channels, step = gradient.shape[1], n_tile - geometry.kernel + 1
     n_tiles = _n_tiles(geometry, x.shape[2], step)
     matrices = transform(n_tile, geometry.kernel, x.dtype)
@@ -202,10 +203,10 @@ class _TiledConvolution(torch.autograd.Function):
         tiled: TiledKernel | None,
     ) -> Tensor:
         tiled = tiled or TiledKernel(weight)
-        y = _convolved(x, tiled.forward, geometry, tiled.n_tile, bias, relu)
+        y = _convolve_tiles(x, tiled.forward, geometry, tiled.n_tile, bias, relu)
         ctx.geometry, ctx.relu, ctx.tiled, ctx.n_in = geometry, relu, tiled, x.shape[2]
         ctx.save_for_backward(x if ctx.needs_input_grad[1] else None, weight, y if relu else None)
-        if weight.requires_grad:  # it will have changed when it is asked for again
+        if weight.requires_grad:  # the optimiser changes it before the next call
             ctx.tiled = None
         return y
 
@@ -217,7 +218,7 @@ class _TiledConvolution(torch.autograd.Function):
         tiled = ctx.tiled or TiledKernel(weight)
         to_x = to_weight = to_bias = None
         if ctx.needs_input_grad[0]:
-            to_x = _convolved(gradient, tiled.backward, ctx.geometry.backward, tiled.n_tile, None, relu=False)
+            to_x = _convolve_tiles(gradient, tiled.backward, ctx.geometry.backward, tiled.n_tile, None, relu=False)
         if ctx.needs_input_grad[1]:
             to_weight = _kernel_gradient(x, gradient, ctx.geometry, tiled.n_tile)
         if ctx.needs_input_grad[2]:
@@ -225,7 +226,7 @@ class _TiledConvolution(torch.autograd.Function):
         return to_x, to_weight, to_bias, None, None, None
 
 
-def convolved(
+def convolve(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -234,10 +235,10 @@ def convolved(
     relu: bool = False,
     tiled: Callable[[], TiledKernel] | None = None,
 ) -> Tensor:
-    """x (batch, in, time) convolved with weight (out, in, K), in tiles where that is worth it, else by `conv1d`.
+    """Convolve x (batch, in, time) with weight (out, in, K), in tiles where that is faster, else by `conv1d`.
 
-    relu:  nothing below zero comes out
-    tiled: gives the weight's transform, where one is kept
+    relu:  apply ReLU to the result
+    tiled: returns the weight's DFT where one is cached
     """
     n_out, n_in, _ = weight.shape
     if is_worth_tiling(n_in, n_out, geometry, x.shape[2], x.device):

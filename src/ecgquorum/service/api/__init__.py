@@ -1,7 +1,7 @@
-"""The API: one router for each subject."""
+"""The HTTP API: one router for each subject."""
 
-from ecgquorum.service.api import exports, maps, measures, recordings, reviews, sessions
+from ecgquorum.service.api import desk_metrics, exports, maps, recordings, reviews, sessions
 
-ROUTERS = (sessions.router, recordings.router, reviews.router, maps.router, measures.router, exports.router)
+ROUTERS = (sessions.router, recordings.router, reviews.router, maps.router, desk_metrics.router, exports.router)
 
 __all__ = ["ROUTERS"]

@@ -1,30 +1,30 @@
-"""What routes need of a request: the desk, who asks, an id that is one."""
+"""Dependencies of routes: the desk, the actor, the change feed, a valid id."""
 
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
 from pydantic import BaseModel
 
-from ecgquorum.service.change_feed import Changes
+from ecgquorum.service.change_feed import ChangeFeed
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.store.tokens import Actor
 
 
 class Problem(BaseModel):
-    """Why something was refused: what was expected, what was found, what to do."""
+    """Why a request failed, and what to do."""
 
     detail: str
 
 
-def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The refusals of a route, for its description; those of the gate are everywhere."""
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Error responses of a route for the OpenAPI description; those of the middleware are always included."""
     return {status: {"model": Problem} for status in (400, 401, 403, 413, 421, *statuses)}
 
 
-def described(media_type: str, *statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The answers of a route that gives a file."""
+def file_responses(media_type: str, *statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Responses of a route that returns a file."""
     content = {media_type: {"schema": {"type": "string", "format": "binary"}}}
-    return {200: {"content": content}, **refusals(*statuses)}
+    return {200: {"content": content}, **error_responses(*statuses)}
 
 
 def _desk(request: Request) -> Desk:
@@ -32,8 +32,8 @@ def _desk(request: Request) -> Desk:
     return desk
 
 
-def _changes(request: Request) -> Changes:
-    changes: Changes = request.app.state.changes
+def _changes(request: Request) -> ChangeFeed:
+    changes: ChangeFeed = request.app.state.changes
     return changes
 
 
@@ -42,7 +42,9 @@ def _actor(request: Request) -> Actor:
     return actor
 
 
-ThisDesk = Annotated[Desk, Depends(_desk)]
-TheseChanges = Annotated[Changes, Depends(_changes)]
-Who = Annotated[Actor, Depends(_actor)]
-RecordingId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="A recording's id, as `PUT` gave it.")]
+CurrentDesk = Annotated[Desk, Depends(_desk)]
+CurrentChanges = Annotated[ChangeFeed, Depends(_changes)]
+CurrentActor = Annotated[Actor, Depends(_actor)]
+RecordingId = Annotated[
+    str, Path(pattern="^[0-9a-f]{32}$", description="Id of a recording, as returned by its upload.")
+]

@@ -1,21 +1,21 @@
-"""What each member looked at."""
+"""Route of attribution maps."""
 
 from fastapi import APIRouter
 
-from ecgquorum.service.api.dependencies import RecordingId, ThisDesk, Who, refusals
-from ecgquorum.service.http_errors import Conflict
-from ecgquorum.service.maps import Maps, maps_of
+from ecgquorum.service.api.dependencies import CurrentActor, CurrentDesk, RecordingId, error_responses
+from ecgquorum.service.http_errors import ConflictError
+from ecgquorum.service.maps import Maps, make_maps
 from ecgquorum.service.store import reviews
-from ecgquorum.service.views import row_for
+from ecgquorum.service.views import visible_row
 
 router = APIRouter(prefix="/api/recordings/{id}", tags=["recordings"])
 
 
-@router.get("/maps", responses=refusals(404, 409))
-def maps(id: RecordingId, desk: ThisDesk, who: Who) -> Maps:  # noqa: A002 (the path's word)
-    """Where each member looked; only for those who may see the ensemble's answer."""
-    with desk.store.reading() as session:
-        row = row_for(session, who, id)
+@router.get("/maps", responses=error_responses(404, 409))
+def maps(id: RecordingId, desk: CurrentDesk, who: CurrentActor) -> Maps:  # noqa: A002 (the name in the path)
+    """Attribution maps of the members; only for those who may see the ensemble's result."""
+    with desk.store.read_session() as session:
+        row = visible_row(session, who, id)
         if not reviews.may_see_answer(session, row, who.name, desk.settings.blind_first):
-            raise Conflict("expected your own verdict first, found none; the ensemble's answer is shown after it")
-    return maps_of(desk, row)
+            raise ConflictError("give your first verdict; the ensemble's result is shown after it")
+    return make_maps(desk, row)

@@ -5,7 +5,7 @@ const viewer = document.getElementById("viewer");
 const path = `/api/recordings/${id}`;
 let state = document.getElementById("case").dataset.state;
 let holds = false;
-let holder = ""; // whose it is, null for nobody, empty while that is not known
+let holder = ""; // who has claimed the case: null for nobody, empty if unknown
 let busy = false;
 
 const review = () => document.getElementById("review");
@@ -26,7 +26,7 @@ async function redraw() {
   if (review().dataset.revealed === "yes" && revealed !== "yes") viewer?.dispatchEvent(new CustomEvent("ecg:reveal"));
 }
 
-/** Lock the case; go on locking it while the page is looked at. */
+/** Claim the case, and extend the claim while the page is visible. */
 async function claim() {
   if (reads !== "yes" || state !== "open") return;
   try {

@@ -1,9 +1,9 @@
-/** What every page needs: requests that carry the page's token, news of changes, and a line to say what went wrong. */
+/** Shared by all pages: API requests with the CSRF token, live updates, and messages. */
 
 const csrf = document.querySelector("meta[name=csrf]").content;
 
 /**
- * Ask the API; gives its JSON, or null where it says nothing.
+ * Send a request to the API; returns its JSON, or null if the response is empty.
  * @param {string} method
  * @param {string} path
  * @param {object} [body]
@@ -14,38 +14,38 @@ export async function ask(method, path, body) {
   const response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   const text = await response.text();
   const answer = text ? JSON.parse(text) : null;
-  if (!response.ok) throw Object.assign(new Error(told(answer) ?? response.statusText), { status: response.status });
+  if (!response.ok) throw Object.assign(new Error(errorText(answer) ?? response.statusText), { status: response.status });
   return answer;
 }
 
-/** Send a file as the body of a PUT; `progressed` gets the share that is behind us. */
+/** Send a file as the body of a PUT; `progressed` gets the fraction that was sent. */
 export function send(file, path, progressed) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("PUT", path);
     request.setRequestHeader("X-CSRF-Token", csrf);
     request.upload.addEventListener("progress", (event) => progressed(event.loaded / (event.total || 1)));
-    request.addEventListener("error", () => reject(new Error("the desk does not answer, or refuses a file of this size")));
+    request.addEventListener("error", () => reject(new Error("the server does not respond, or refuses a file of this size")));
     request.addEventListener("load", () => {
       let answer = null;
       try {
         answer = JSON.parse(request.responseText);
       } catch {
-        // what is no JSON has nothing to tell
+        // not JSON: the status text is used
       }
       if (request.status < 300) resolve(answer);
-      else reject(new Error(told(answer) ?? request.statusText));
+      else reject(new Error(errorText(answer) ?? request.statusText));
     });
     request.send(file);
   });
 }
 
-function told(answer) {
+function errorText(answer) {
   const detail = answer?.detail;
   return Array.isArray(detail) ? detail.map((one) => one.msg).join("; ") : detail;
 }
 
-/** Say something for a few seconds. */
+/** Show a message for a few seconds. */
 export function say(text) {
   const toast = document.getElementById("toast");
   toast.textContent = text;
@@ -54,8 +54,7 @@ export function say(text) {
   say.timer = setTimeout(() => (toast.hidden = true), 6000);
 }
 
-/** Call back whenever anything has changed at the desk, at most twice a second; also at first, and when the line was cut:
- *  something may have changed since the page was made. */
+/** Call back whenever anything has changed, at most twice a second; also at first and after a lost connection. */
 export function onChange(callback) {
   const news = new EventSource("/api/events");
   let timer = null;
@@ -68,7 +67,7 @@ export function onChange(callback) {
   window.addEventListener("pagehide", () => news.close());
 }
 
-/** Put fresh content from the server into the parts of this page that are named. */
+/** Replace the named parts of this page by fresh ones from the server. */
 export async function refresh(...parts) {
   const response = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!response.ok) throw new Error(response.statusText);
@@ -80,7 +79,7 @@ export async function refresh(...parts) {
   }
 }
 
-/** Whether a key was meant for something that one types or chooses in. */
+/** Whether a key event belongs to a form field. */
 export function isTyping(event) {
   return event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea");
 }

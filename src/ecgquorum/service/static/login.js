@@ -9,7 +9,7 @@ form.addEventListener("submit", async (event) => {
     await ask("POST", "/api/session", { token: form.token.value.trim() });
     location.assign("/");
   } catch (problem) {
-    error.textContent = problem.status === 401 ? "This token does not hold." : problem.message;
+    error.textContent = problem.status === 401 ? "This token is not valid." : problem.message;
     error.hidden = false;
   }
 });

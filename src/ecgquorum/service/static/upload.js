@@ -38,7 +38,7 @@ async function one({ file, bar, cell }) {
     const path = `/api/recordings?name=${encodeURIComponent(file.name)}`;
     const answer = await send(file, path, (share) => (bar.value = share));
     bar.value = 1;
-    show(cell, answer, answer.new ? "" : "known already; ");
+    show(cell, answer, answer.new ? "" : "uploaded before; ");
     following.set(cell, answer.id);
   } catch (error) {
     bar.removeAttribute("value");
@@ -52,7 +52,7 @@ function show(cell, { id, state, missing }, before = "") {
   const link = document.createElement("a");
   link.href = `/cases/${id}`;
   link.textContent = state;
-  cell.replaceChildren(before, link, missing.length ? `, waits for ${missing.join(", ")}` : "");
+  cell.replaceChildren(before, link, missing.length ? `, missing: ${missing.join(", ")}` : "");
 }
 
 input.addEventListener("change", () => {
@@ -77,7 +77,7 @@ onChange(async () => {
       show(cell, now);
       if (!["waiting", "incomplete"].includes(now.state)) following.delete(cell);
     } catch {
-      say("The desk does not answer.");
+      say("The server does not respond.");
       return;
     }
   }

@@ -45,6 +45,6 @@ choose(chosen, false);
 onChange(() =>
   refresh("states", "rows").then(
     () => choose(chosen, false),
-    () => say("The desk does not answer."),
+    () => say("The server does not respond."),
   ),
 );

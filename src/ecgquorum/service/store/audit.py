@@ -1,7 +1,7 @@
-"""The audit log: who did what, when; every entry holds the hash of the one before.
+"""The audit log: who did what and when; every entry holds the hash of the one before.
 
-Whoever changes, removes or reorders an entry breaks the chain. Whoever cuts off its end leaves the head behind; whoever
-mends that too is found by a head that was noted elsewhere (`noted`).
+Changing, removing or reordering an entry breaks the chain. Truncating the log contradicts its stored head; if the head
+is changed as well, an entry that was saved elsewhere (`expected`) shows it.
 """
 
 import hashlib
@@ -20,8 +20,8 @@ _BATCH = 1000
 
 
 @dataclass(frozen=True)
-class Verified:
-    """How far the log holds: entries that do, the last one's hash, and what is wrong behind them."""
+class LogCheck:
+    """Result of a check: number of valid entries, hash of the last one, and the first problem after them."""
 
     n_entries: int
     head: str
@@ -31,7 +31,7 @@ class Verified:
 def append(
     session: Session, at: str, actor: str, action: str, subject: str = "", details: Mapping[str, Any] | None = None
 ) -> AuditRow:
-    """Add an entry, in the transaction that does what it tells."""
+    """Append an entry, in the transaction of the change that it describes."""
     head = session.get_one(HeadRow, 1)
     row = AuditRow(
         number=head.number + 1,
@@ -51,19 +51,19 @@ def append(
 
 
 def entry_sha256(row: AuditRow) -> str:
-    """The hash of all that the entry says."""
+    """Hash of all fields of the entry."""
     content = [row.number, row.at, row.actor, row.action, row.subject, row.details, row.previous_sha256]
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def head(session: Session) -> tuple[int, str]:
-    """How many entries there are, and the last one's hash."""
+    """Number of entries, and hash of the last one."""
     row = session.get_one(HeadRow, 1, populate_existing=True)
     return row.number, row.sha256
 
 
 def entries(session: Session, after: int = 0) -> Iterator[AuditRow]:
-    """Every entry behind number `after`, in order."""
+    """All entries after number `after`, in order."""
     while rows := session.scalars(
         select(AuditRow).where(AuditRow.number > after).order_by(AuditRow.number).limit(_BATCH)
     ).all():
@@ -72,30 +72,30 @@ def entries(session: Session, after: int = 0) -> Iterator[AuditRow]:
         session.expunge_all()
 
 
-def verified(session: Session, noted: tuple[int, str] | None = None) -> Verified:
-    """Follow the chain from its beginning; stops at the first entry that does not hold.
+def verify_log(session: Session, expected: tuple[int, str] | None = None) -> LogCheck:
+    """Verify the hash chain from its beginning; stops at the first invalid entry.
 
-    noted: number and hash of an entry, written down earlier, that must still be there
+    expected: number and hash of an entry that was saved elsewhere
     """
     number, last = 0, BEGINNING
     for row in entries(session):
         if row.number != number + 1:
-            return Verified(number, last, f"entry {number + 1} is missing")
+            return LogCheck(number, last, f"entry {number + 1} is missing")
         if row.previous_sha256 != last:
-            return Verified(number, last, f"entry {row.number} does not follow the one before it")
+            return LogCheck(number, last, f"entry {row.number} does not follow the one before it")
         if row.sha256 != entry_sha256(row):
-            return Verified(number, last, f"entry {row.number} has been changed")
-        if noted and noted[0] == row.number and noted[1] != row.sha256:
-            return Verified(number, last, f"entry {row.number} is another than the one that was noted")
+            return LogCheck(number, last, f"entry {row.number} has been changed")
+        if expected and expected[0] == row.number and expected[1] != row.sha256:
+            return LogCheck(number, last, f"entry {row.number} differs from the expected one")
         number, last = row.number, row.sha256
     if (number, last) != head(session):
-        return Verified(number, last, f"the log ends at entry {number}, its head says {head(session)[0]}")
-    if noted and noted[0] > number:
-        return Verified(number, last, f"the log ends at entry {number}, entry {noted[0]} was noted")
-    return Verified(number, last)
+        return LogCheck(number, last, f"the log ends at entry {number}, but its head says {head(session)[0]}")
+    if expected and expected[0] > number:
+        return LogCheck(number, last, f"the log ends at entry {number}, but entry {expected[0]} was expected")
+    return LogCheck(number, last)
 
 
 def latest(session: Session, before: int, limit: int) -> Sequence[AuditRow]:
-    """The entries in front of number `before`, the latest first."""
+    """Entries before number `before`, the latest first."""
     query = select(AuditRow).where(AuditRow.number < before).order_by(AuditRow.number.desc())
     return session.scalars(query.limit(limit)).all()

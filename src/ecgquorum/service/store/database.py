@@ -1,7 +1,7 @@
-"""The database: SQLite within the data folder, or PostgreSQL by its URL; opened, brought up to date, locked to write.
+"""Open, migrate and lock the database: SQLite in the data folder, or PostgreSQL by its URL.
 
-Writers come one after another: in SQLite by its own lock, in PostgreSQL by a lock on the head of the audit log, which
-every writer appends to. What a writer has read is then still so when it writes.
+Writers are serialised: in SQLite by its own lock, in PostgreSQL by a lock on the head of the audit log, to which every
+writer appends. What a writer has read is then still true when it writes.
 """
 
 import secrets
@@ -29,19 +29,19 @@ Clock = Callable[[], datetime]
 
 
 def utc_now() -> datetime:
-    """The time, with its zone."""
+    """The current time in UTC."""
     return datetime.now(UTC)
 
 
-def told(moment: datetime) -> str:
-    """The moment as it is stored."""
+def timestamp(moment: datetime) -> str:
+    """Format a time as it is stored."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 class Store:
-    """The desk's database.
+    """The database of the desk.
 
-    clock: says what time it is
+    clock: returns the current time
     """
 
     def __init__(self, url: str, clock: Clock = utc_now) -> None:
@@ -50,7 +50,7 @@ class Store:
         self.url = url
 
     def migrate(self) -> None:
-        """Bring the tables up to date, and make the secrets of a new desk."""
+        """Migrate the tables to the current schema, and create the secrets of a new desk."""
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
         try:
@@ -60,42 +60,42 @@ class Store:
                 config.attributes["connection"] = connection
                 command.upgrade(config, "head")
         except OperationalError as error:
-            raise _unreachable(self.url, error) from error
-        with self.writing() as session:
+            raise _connection_error(self.url, error) from error
+        with self.write_session() as session:
             for name in (DRAW_SECRET, SESSION_SECRET):
                 if session.get(SecretRow, name) is None:
                     session.add(SecretRow(name=name, value=secrets.token_hex(32)))
 
     def secret(self, name: str) -> bytes:
         """A secret of this desk."""
-        with self.reading() as session:
+        with self.read_session() as session:
             row = session.get_one(SecretRow, name)
             return bytes.fromhex(row.value)
 
     def now(self) -> str:
-        """The time as it is stored."""
-        return told(self._clock())
+        """The current time as it is stored."""
+        return timestamp(self._clock())
 
     def after(self, seconds: float) -> str:
-        """The time in so many seconds."""
-        return told(self._clock() + timedelta(seconds=seconds))
+        """The time in so many seconds, as it is stored."""
+        return timestamp(self._clock() + timedelta(seconds=seconds))
 
     @contextmanager
-    def reading(self) -> Iterator[Session]:
-        """A session that sees one moment and changes nothing."""
+    def read_session(self) -> Iterator[Session]:
+        """A read-only session with a consistent snapshot."""
         with Session(self._engine, expire_on_commit=False, autoflush=False) as session:
             yield session
 
     @contextmanager
-    def writing(self) -> Iterator[Session]:
-        """A session that is alone in writing; it commits when the block ends well."""
+    def write_session(self) -> Iterator[Session]:
+        """A session with the write lock; it commits at the end of the block unless there is an error."""
         engine = self._engine.execution_options(writes=True)
         with Session(engine, expire_on_commit=False) as session, session.begin():
             session.execute(select(HeadRow.id).with_for_update())
             yield session
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close all connections."""
         self._engine.dispose()
 
 
@@ -118,7 +118,7 @@ def _sqlite(url: str) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _: Any) -> None:
-        connection.isolation_level = None  # transactions begin where we say, not where the driver guesses
+        connection.isolation_level = None  # transactions begin explicitly, not where the driver guesses
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={_BUSY_MS}"):
             connection.execute(f"PRAGMA {pragma}").close()
 
@@ -130,7 +130,7 @@ def _sqlite(url: str) -> Engine:
     return engine
 
 
-def _unreachable(url: str, error: SQLAlchemyError) -> DeskError:
+def _connection_error(url: str, error: SQLAlchemyError) -> DeskError:
     reason = one_line(error.orig) if isinstance(error, DBAPIError) and isinstance(error.orig, Exception) else str(error)
     where = make_url(url).render_as_string(hide_password=True)
-    return DeskError(f"{where}: expected a database that can be opened, found: {reason}")
+    return DeskError(f"{where}: could not open the database: {reason}")

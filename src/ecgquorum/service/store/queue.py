@@ -1,4 +1,4 @@
-"""The worker's queue: what waits to be classified, claimed for a while, answered exactly once."""
+"""The queue of the worker: waiting recordings are claimed for a while and classified exactly once."""
 
 import hashlib
 import hmac
@@ -13,7 +13,7 @@ from ecgquorum.ensemble.result import CERTAIN, DEFERRED
 from ecgquorum.service.store import audit
 from ecgquorum.service.store.tables import RecordingRow, ResultRow, State
 
-_ANSWER = (
+_COLUMNS = (
     "decision",
     "reason",
     "uncertainty",
@@ -28,8 +28,8 @@ _ANSWER = (
 
 
 @dataclass(frozen=True)
-class Trace:
-    """What was kept of a recording's samples to draw."""
+class StoredTrace:
+    """Rate, leads and length of stored samples."""
 
     rate_hz: float
     leads: tuple[str, ...]
@@ -37,24 +37,24 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Draw:
-    """Which of the certain recordings people read as well: a share, drawn by a secret, the same at every time."""
+class AuditSample:
+    """A pseudo-random sample of the certain recordings for review, determined by a secret key."""
 
     share: float
     secret: bytes
 
     def number(self, identity: str, purpose: str) -> float:
-        """From 0 to 1, the same for the same recording; nobody foresees it without the secret."""
+        """A number from 0 to 1, always the same for a recording, and unpredictable without the secret."""
         digest = hmac.digest(self.secret, f"{purpose}/{identity}".encode(), hashlib.sha256)
         return int.from_bytes(digest[:8], "big") / 2**64
 
-    def takes(self, identity: str) -> bool:
-        """Whether it is one of them."""
+    def includes(self, identity: str) -> bool:
+        """Whether the recording is in the sample."""
         return self.number(identity, "audit") < self.share
 
 
-def anything_waits(session: Session, at: str) -> bool:
-    """Whether there is something to classify that is nobody's."""
+def has_waiting(session: Session, at: str) -> bool:
+    """Whether a recording waits that no worker has claimed."""
     return session.scalars(_free(at).limit(1)).first() is not None
 
 
@@ -67,54 +67,52 @@ def _free(at: str) -> Any:
     )
 
 
-def claim(session: Session, at: str, until: str, worker: str, most: int) -> Sequence[RecordingRow]:
-    """The oldest recordings that wait and are nobody's, now this worker's; what was tried before comes alone."""
-    rows: Sequence[RecordingRow] = session.scalars(_free(at).limit(most)).all()
+def claim_recordings(session: Session, at: str, until: str, worker: str, limit: int) -> Sequence[RecordingRow]:
+    """Claim the oldest waiting recordings for this worker; one that was tried before is claimed alone."""
+    rows: Sequence[RecordingRow] = session.scalars(_free(at).limit(limit)).all()
     fresh = [row for row in rows if row.attempts == 0] or rows[:1]
     for row in fresh:
         row.worker, row.worker_until, row.attempts = worker, until, row.attempts + 1
     return fresh
 
 
-def is_mine(session: Session, recording_id: str, worker: str) -> bool:
-    """Whether the recording still waits for this worker."""
+def is_claimed_by(session: Session, recording_id: str, worker: str) -> bool:
+    """Whether the recording still waits and is claimed by this worker."""
     row = session.get(RecordingRow, recording_id, populate_existing=True)
     return row is not None and row.state == State.WAITING and row.worker == worker
 
 
-def answer(
+def store_result(
     session: Session,
     at: str,
     worker: str,
     recording_id: str,
     model_sha256: str,
-    answered: Mapping[str, Any],
-    trace: Trace | None,
-    draw: Draw,
+    result: Mapping[str, Any],
+    trace: StoredTrace | None,
+    sample: AuditSample,
 ) -> bool:
-    """Store what the model says, unless somebody else has been faster; gives whether it was stored."""
-    if not is_mine(session, recording_id, worker):
+    """Store a result, unless another worker was faster; returns whether it was stored."""
+    if not is_claimed_by(session, recording_id, worker):
         return False
     row = session.get_one(RecordingRow, recording_id)
-    values = {name: answered[name] for name in _ANSWER}
-    session.add(
-        ResultRow(recording_id=recording_id, model_sha256=model_sha256, at=at, label=answered["class"], **values)
-    )
-    decision, uncertainty = answered["decision"], answered["uncertainty"]
+    values = {name: result[name] for name in _COLUMNS}
+    session.add(ResultRow(recording_id=recording_id, model_sha256=model_sha256, at=at, label=result["class"], **values))
+    decision, uncertainty = result["decision"], result["uncertainty"]
     row.state, row.classified_at, row.worker, row.worker_until = decision, at, None, None
-    row.audited = decision == CERTAIN and draw.takes(row.identity or "")
+    row.audited = decision == CERTAIN and sample.includes(row.identity or "")
     row.priority = uncertainty or 0.0
     if row.audited:
-        row.priority = _priority_among_deferred(session, draw.number(row.identity or "", "priority"))
+        row.priority = _priority_among_deferred(session, sample.number(row.identity or "", "priority"))
     if trace:
         row.rate_hz, row.leads, row.n_samples = trace.rate_hz, list(trace.leads), trace.n_samples
-    details = {"model": model_sha256, "decision": decision, "class": answered["class"], "uncertainty": uncertainty}
+    details = {"model": model_sha256, "decision": decision, "class": result["class"], "uncertainty": uncertainty}
     audit.append(session, at, "worker", "classified", recording_id, details)
     return True
 
 
 def _priority_among_deferred(session: Session, number: float) -> float:
-    """The priority of a deferred case that is open, drawn by `number`: so audited ones stand among them."""
+    """The priority of an open deferred case, chosen by `number`, so that audited cases are mixed with them."""
     is_open = RecordingRow.state == DEFERRED
     count = session.scalar(select(func.count()).select_from(RecordingRow).where(is_open)) or 0
     if not count:

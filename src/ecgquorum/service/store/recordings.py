@@ -1,4 +1,4 @@
-"""Recordings as they come in: one by its content, WFDB pairs waited for until all of their files are there."""
+"""Add uploaded files to recordings: one recording per content; a WFDB recording waits for all of its files."""
 
 import hashlib
 import secrets
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ecgquorum.service.http_errors import Missing
+from ecgquorum.service.http_errors import NotFoundError
 from ecgquorum.service.store import audit
 from ecgquorum.service.store.tables import FileRow, RecordingRow, State
 
@@ -17,12 +17,12 @@ SIGNAL_ENDINGS = (".dat", ".mat")
 
 
 @dataclass(frozen=True)
-class Arrived:
-    """A file that has come in.
+class IncomingFile:
+    """An uploaded file.
 
-    name:      the last part of what the client calls it
-    alone:     it is a whole recording, whatever headers wait
-    signals:   of a WFDB header, the files that it names
+    name:    last part of the client's file name
+    alone:   whether it is a whole recording by itself
+    signals: names of the signal files of a WFDB header
     """
 
     sha256: str
@@ -33,20 +33,20 @@ class Arrived:
     signals: tuple[str, ...] = ()
 
 
-def admit(session: Session, at: str, uploader: str, file: Arrived) -> tuple[RecordingRow, bool]:
-    """Take a file in; gives the recording that it belongs to, and whether anything is new."""
+def add_file(session: Session, at: str, uploader: str, file: IncomingFile) -> tuple[RecordingRow, bool]:
+    """Add a file; returns its recording, and whether anything is new."""
     if file.ending == HEADER:
-        row, is_new = _admit_header(session, at, uploader, file)
+        row, is_new = _add_header(session, at, uploader, file)
     else:
-        row, is_new = _admit_samples(session, at, uploader, file)
+        row, is_new = _add_signal_file(session, at, uploader, file)
     if is_new:
         details = {"sha256": file.sha256, "bytes": file.n_bytes, "state": row.state}
         audit.append(session, at, uploader, "uploaded", row.id, details)
     return row, is_new
 
 
-def _admit_header(session: Session, at: str, uploader: str, file: Arrived) -> tuple[RecordingRow, bool]:
-    known = _with_file(session, file.sha256, HEADER)
+def _add_header(session: Session, at: str, uploader: str, file: IncomingFile) -> tuple[RecordingRow, bool]:
+    known = _recordings_with_file(session, file.sha256, HEADER)
     waiting = next((row for row in known if row.state == State.INCOMPLETE and row.uploader == uploader), None)
     if waiting:
         return waiting, False
@@ -54,14 +54,14 @@ def _admit_header(session: Session, at: str, uploader: str, file: Arrived) -> tu
     complete = next((row for row in known if row.identity), None)
     if complete and not orphans:
         return complete, False
-    row = next(iter(orphans.values()), None) or _new(session, at, uploader, file)
+    row = next(iter(orphans.values()), None) or _add_recording(session, at, uploader, file)
     row.name = file.name
-    there = {name: _state_of(files_of(session, orphan.id)[0]) for name, orphan in orphans.items()}
+    there = {name: _state_of(list_files(session, orphan.id)[0]) for name, orphan in orphans.items()}
     for orphan in orphans.values():
         if orphan is not row:
             orphan.state, orphan.merged_into = State.MERGED, row.id
     if row in orphans.values():
-        session.delete(files_of(session, row.id)[0])
+        session.delete(list_files(session, row.id)[0])
         session.flush()
     rows = [FileRow(place=0, name=file.name, ending=HEADER, sha256=file.sha256, n_bytes=file.n_bytes)]
     for place, name in enumerate(file.signals, start=1):
@@ -71,14 +71,14 @@ def _admit_header(session: Session, at: str, uploader: str, file: Arrived) -> tu
         one.recording_id = row.id
         session.add(one)
     session.flush()
-    return _completed(session, at, row), True
+    return _complete(session, at, row), True
 
 
 def _state_of(file: FileRow) -> tuple[str, str | None, int | None]:
     return file.ending, file.sha256, file.n_bytes
 
 
-def _admit_samples(session: Session, at: str, uploader: str, file: Arrived) -> tuple[RecordingRow, bool]:
+def _add_signal_file(session: Session, at: str, uploader: str, file: IncomingFile) -> tuple[RecordingRow, bool]:
     wanted = session.scalars(
         select(FileRow)
         .join(RecordingRow, RecordingRow.id == FileRow.recording_id)
@@ -89,13 +89,13 @@ def _admit_samples(session: Session, at: str, uploader: str, file: Arrived) -> t
     if wanted is not None and file.ending in SIGNAL_ENDINGS:
         wanted.sha256, wanted.n_bytes, wanted.ending = file.sha256, file.n_bytes, file.ending
         session.flush()
-        return _completed(session, at, session.get_one(RecordingRow, wanted.recording_id)), True
-    known = [row for row in _with_file(session, file.sha256) if row.identity or row.uploader == uploader]
+        return _complete(session, at, session.get_one(RecordingRow, wanted.recording_id)), True
+    known = [row for row in _recordings_with_file(session, file.sha256) if row.identity or row.uploader == uploader]
     for row in sorted(known, key=lambda one: one.identity is None):
-        names = {one.name for one in files_of(session, row.id)}
+        names = {one.name for one in list_files(session, row.id)}
         if file.alone or file.name in names:
             return row, False
-    row = _new(session, at, uploader, file)
+    row = _add_recording(session, at, uploader, file)
     session.add(
         FileRow(
             recording_id=row.id,
@@ -107,10 +107,10 @@ def _admit_samples(session: Session, at: str, uploader: str, file: Arrived) -> t
         )
     )
     session.flush()
-    return (_completed(session, at, row) if file.alone else row), True
+    return (_complete(session, at, row) if file.alone else row), True
 
 
-def _new(session: Session, at: str, uploader: str, file: Arrived) -> RecordingRow:
+def _add_recording(session: Session, at: str, uploader: str, file: IncomingFile) -> RecordingRow:
     row = RecordingRow(
         id=secrets.token_hex(16),
         name=file.name,
@@ -126,9 +126,9 @@ def _new(session: Session, at: str, uploader: str, file: Arrived) -> RecordingRo
     return row
 
 
-def _completed(session: Session, at: str, row: RecordingRow) -> RecordingRow:
-    """The recording, on its way to the worker if all of its files are there; an older one of the same content wins."""
-    hashes = [file.sha256 for file in files_of(session, row.id)]
+def _complete(session: Session, at: str, row: RecordingRow) -> RecordingRow:
+    """Queue the recording if all of its files are there; an older recording with the same content replaces it."""
+    hashes = [file.sha256 for file in list_files(session, row.id)]
     if None in hashes:
         return row
     identity = hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(map(str, hashes)).encode()).hexdigest()
@@ -141,8 +141,8 @@ def _completed(session: Session, at: str, row: RecordingRow) -> RecordingRow:
     return row
 
 
-def _with_file(session: Session, sha256: str, ending: str | None = None) -> Sequence[RecordingRow]:
-    """Recordings, oldest first, that this file is a part of."""
+def _recordings_with_file(session: Session, sha256: str, ending: str | None = None) -> Sequence[RecordingRow]:
+    """Recordings that contain this file, oldest first."""
     query = (
         select(RecordingRow)
         .join(FileRow, FileRow.recording_id == RecordingRow.id)
@@ -153,7 +153,7 @@ def _with_file(session: Session, sha256: str, ending: str | None = None) -> Sequ
 
 
 def _orphans(session: Session, uploader: str, names: Sequence[str]) -> dict[str, RecordingRow]:
-    """Signal files of the uploader that wait for a header, by name; the latest of each name."""
+    """The uploader's signal files without a header, by name; the latest of each name."""
     rows = session.execute(
         select(FileRow.name, RecordingRow)
         .join(RecordingRow, RecordingRow.id == FileRow.recording_id)
@@ -164,16 +164,16 @@ def _orphans(session: Session, uploader: str, names: Sequence[str]) -> dict[str,
     return {name: row for name, row in rows}  # noqa: C416 (rows are not pairs to the type checker)
 
 
-def files_of(session: Session, recording_id: str) -> Sequence[FileRow]:
-    """The recording's files in their order."""
+def list_files(session: Session, recording_id: str) -> Sequence[FileRow]:
+    """The files of a recording, in order."""
     return session.scalars(select(FileRow).where(FileRow.recording_id == recording_id).order_by(FileRow.place)).all()
 
 
-def found(session: Session, recording_id: str) -> RecordingRow:
-    """The recording of this id, or the one that its files became a part of."""
+def find_recording(session: Session, recording_id: str) -> RecordingRow:
+    """The recording with this id, or the one that it was merged into."""
     row = session.get(RecordingRow, recording_id)
     while row is not None and row.merged_into:
         row = session.get(RecordingRow, row.merged_into)
     if row is None:
-        raise Missing("expected the id of a recording, found no such recording")
+        raise NotFoundError("there is no recording with this id")
     return row

@@ -1,4 +1,4 @@
-"""Reviews: a case is one reader's for a while; the first verdict comes before the ensemble's answer is shown."""
+"""Reviews: claim a case, give a first verdict before the ensemble's result is shown, then a final one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ecgquorum.service.http_errors import Conflict, Unprocessable
+from ecgquorum.service.http_errors import ConflictError, UnprocessableError
 from ecgquorum.service.store import audit
 from ecgquorum.service.store.tables import RecordingRow, ResultRow, State, VerdictRow
 
@@ -15,7 +15,7 @@ FIRST, FINAL = "first", "final"
 
 @dataclass(frozen=True)
 class Reviewer:
-    """Who reads, when, for how long a case is theirs, and whether the ensemble's answer stays hidden at first."""
+    """A reader, the current time, the end of a new claim, and whether the result is hidden at first."""
 
     name: str
     at: str
@@ -24,59 +24,59 @@ class Reviewer:
 
 
 def is_open(row: RecordingRow) -> bool:
-    """Whether people are to read it."""
+    """Whether the case waits for review."""
     return row.state == State.DEFERRED or (row.state == State.CERTAIN and row.audited)
 
 
-def holder(row: RecordingRow, at: str) -> str | None:
-    """Whose the case is now."""
+def claim_holder(row: RecordingRow, at: str) -> str | None:
+    """The reader whose claim is valid now."""
     return row.reader if row.reader_until and row.reader_until >= at else None
 
 
-def claim(session: Session, row: RecordingRow, reviewer: Reviewer) -> None:
-    """Lock the case for the reviewer, or for a while longer."""
+def claim_case(session: Session, row: RecordingRow, reviewer: Reviewer) -> None:
+    """Claim the case, or extend the claim."""
     if not is_open(row):
-        raise Conflict(f"expected a case that is open, found it {shown_state(row)}")
-    other = holder(row, reviewer.at)
+        raise ConflictError(f"the case is not open: it is {visible_state(row)}")
+    other = claim_holder(row, reviewer.at)
     if other not in (None, reviewer.name):
-        raise Conflict(f"expected a case that nobody reads, found it claimed by {other}")
+        raise ConflictError(f"the case is claimed by {other}")
     row.reader, row.reader_until = reviewer.name, reviewer.until
     if other is None:
         audit.append(session, reviewer.at, reviewer.name, "claimed", row.id)
 
 
-def release(session: Session, row: RecordingRow, reviewer: Reviewer) -> None:
-    """Give the case back."""
-    if holder(row, reviewer.at) == reviewer.name:
+def release_case(session: Session, row: RecordingRow, reviewer: Reviewer) -> None:
+    """Release the case."""
+    if claim_holder(row, reviewer.at) == reviewer.name:
         row.reader = row.reader_until = None
         audit.append(session, reviewer.at, reviewer.name, "released", row.id)
 
 
 def may_see_answer(session: Session, row: RecordingRow, name: str, blind_first: bool) -> bool:
-    """Whether the ensemble's answer may be shown to this person."""
+    """Whether this person may see the ensemble's result."""
     if not is_open(row) or not blind_first:
         return True
-    return any(verdict.reader == name for verdict in verdicts_of(session, row.id))
+    return any(verdict.reader == name for verdict in list_verdicts(session, row.id))
 
 
-def judge(session: Session, row: RecordingRow, reviewer: Reviewer, label: str, classes: Sequence[str]) -> str:
-    """Store a verdict of whoever holds the case; gives its stage. The final one closes it.
+def add_verdict(session: Session, row: RecordingRow, reviewer: Reviewer, label: str, classes: Sequence[str]) -> str:
+    """Store a verdict of the reader who holds the case; returns its stage. The final verdict closes the case.
 
-    Blind first, a reader's first verdict is only followed by the ensemble's answer; the next is final.
+    With blind first, the first verdict only reveals the ensemble's result; the next one is final.
     """
     if label not in classes:
-        raise Unprocessable(f"expected a class of {', '.join(classes)}, found {label!r}")
+        raise UnprocessableError(f"{label!r} is not a class of the model; expected one of {', '.join(classes)}")
     if not is_open(row):
-        raise Conflict(f"expected a case that is open, found it {shown_state(row)}")
-    if holder(row, reviewer.at) != reviewer.name:
-        raise Conflict("expected a case that you have claimed, found that you have not, or that your claim has ended")
-    has_first = any(verdict.reader == reviewer.name for verdict in verdicts_of(session, row.id))
+        raise ConflictError(f"the case is not open: it is {visible_state(row)}")
+    if claim_holder(row, reviewer.at) != reviewer.name:
+        raise ConflictError("you have not claimed this case, or your claim has expired")
+    has_first = any(verdict.reader == reviewer.name for verdict in list_verdicts(session, row.id))
     stage = FIRST if reviewer.blind_first and not has_first else FINAL
     if not reviewer.blind_first and not has_first:
         _add(session, row, reviewer, label, FIRST, was_blind=False)
     _add(session, row, reviewer, label, stage, was_blind=stage == FIRST)
     if stage == FINAL:
-        agrees = label == result_of(session, row.id).label
+        agrees = label == latest_result(session, row.id).label
         row.state, row.closed_at = State.CONFIRMED if agrees else State.AMENDED, reviewer.at
         row.reader = row.reader_until = None
     else:
@@ -94,19 +94,19 @@ def _add(session: Session, row: RecordingRow, reviewer: Reviewer, label: str, st
     session.flush()
 
 
-def result_of(session: Session, recording_id: str) -> ResultRow:
-    """The latest answer about a recording that has one."""
+def latest_result(session: Session, recording_id: str) -> ResultRow:
+    """The latest result of a classified recording."""
     query = select(ResultRow).where(ResultRow.recording_id == recording_id).order_by(ResultRow.id.desc())
     return session.scalars(query.limit(1)).one()
 
 
-def verdicts_of(session: Session, recording_id: str) -> Sequence[VerdictRow]:
-    """Every verdict about a recording, in order."""
+def list_verdicts(session: Session, recording_id: str) -> Sequence[VerdictRow]:
+    """All verdicts on a recording, in order."""
     return session.scalars(
         select(VerdictRow).where(VerdictRow.recording_id == recording_id).order_by(VerdictRow.id)
     ).all()
 
 
-def shown_state(row: RecordingRow) -> str:
-    """The state that people see: an open case does not tell whether the ensemble was sure of it."""
+def visible_state(row: RecordingRow) -> str:
+    """The state that people see: "open" hides whether the ensemble was certain."""
     return "open" if is_open(row) else row.state

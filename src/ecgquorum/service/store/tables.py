@@ -1,4 +1,4 @@
-"""The tables. Times are UTC in ISO 8601 with microseconds, as text: they sort, and hash, alike in every database."""
+"""The tables. Times are text, UTC in ISO 8601 with microseconds: they sort and hash alike in every database."""
 
 from enum import StrEnum
 from typing import Any
@@ -11,7 +11,7 @@ SHA256 = String(64)
 
 
 class State(StrEnum):
-    """Where a recording is on its way."""
+    """State of a recording."""
 
     INCOMPLETE = "incomplete"
     WAITING = "waiting"
@@ -27,7 +27,7 @@ CLOSED = (State.CONFIRMED, State.AMENDED)
 
 
 class Base(DeclarativeBase):
-    """The root of all tables."""
+    """Base class of all tables."""
 
     type_annotation_map = {dict[str, Any]: JSON, list[Any]: JSON}  # noqa: RUF012 (SQLAlchemy's own spelling)
 
@@ -35,11 +35,11 @@ class Base(DeclarativeBase):
 class RecordingRow(Base):
     """An uploaded recording.
 
-    identity:     SHA-256 of what it consists of, once that is all there
-    name:         what the uploader calls it: shown, never used as a path
-    merged_into:  the recording that these files became a part of
-    worker:       who classifies it, until when · reader: who reads it, until when
-    priority:     the order of the worklist · audited: certain, and drawn to be read all the same
+    identity:     SHA-256 of its content, once it is complete
+    name:         the uploader's file name: displayed, never used as a path
+    merged_into:  the recording that it became a part of
+    worker:       claim of a worker and its end · reader: claim of a reader and its end
+    priority:     order of the worklist · audited: certain, and drawn for review
     """
 
     __tablename__ = "recordings"
@@ -68,9 +68,9 @@ class RecordingRow(Base):
 
 
 class FileRow(Base):
-    """A file of a recording; a WFDB header is at place 0, the signal files that it names behind it.
+    """A file of a recording; a WFDB header is at place 0, followed by its signal files.
 
-    name: as its header calls it, or as it was uploaded · sha256: None while it is missing
+    name: name in the header, or of the upload · sha256: None while it is missing
     """
 
     __tablename__ = "files"
@@ -85,7 +85,7 @@ class FileRow(Base):
 
 
 class ResultRow(Base):
-    """What one model says of one recording: never more than once."""
+    """The result of one model for one recording."""
 
     __tablename__ = "results"
     __table_args__ = (UniqueConstraint("recording_id", "model_sha256", name="one_result"),)
@@ -108,7 +108,7 @@ class ResultRow(Base):
 
 
 class VerdictRow(Base):
-    """What a reader says of a recording: before the ensemble's answer is shown ("first"), and after ("final")."""
+    """A verdict of a reader: before the ensemble's result is shown ("first") or after ("final")."""
 
     __tablename__ = "verdicts"
     __table_args__ = (UniqueConstraint("recording_id", "reader", "stage", name="one_verdict"),)
@@ -123,7 +123,7 @@ class VerdictRow(Base):
 
 
 class TokenRow(Base):
-    """A token, of which only the hash is kept."""
+    """A token; only its hash is stored."""
 
     __tablename__ = "tokens"
 
@@ -136,7 +136,7 @@ class TokenRow(Base):
 
 
 class SessionRow(Base):
-    """A browser that has shown its token; only the hash of the session's secret is kept."""
+    """A session of a browser; only the hash of its secret is stored."""
 
     __tablename__ = "sessions"
 
@@ -146,7 +146,7 @@ class SessionRow(Base):
 
 
 class AuditRow(Base):
-    """An entry of the audit log; `sha256` covers everything else in it, and the entry before by its hash."""
+    """An entry of the audit log; `sha256` covers all other fields."""
 
     __tablename__ = "audit"
 
@@ -161,7 +161,7 @@ class AuditRow(Base):
 
 
 class HeadRow(Base):
-    """One row: how many entries the audit log has, and the hash of the last. Every writer locks it first."""
+    """One row: the number of entries of the audit log and the hash of the last one. Every writer locks it first."""
 
     __tablename__ = "audit_head"
 
@@ -171,7 +171,7 @@ class HeadRow(Base):
 
 
 class SecretRow(Base):
-    """A secret of this desk, made when it was first started."""
+    """A random secret of this desk, created by its first migration."""
 
     __tablename__ = "secrets"
 

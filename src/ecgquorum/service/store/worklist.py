@@ -1,4 +1,4 @@
-"""The worklist: what people are to read, the most uncertain first, audited recordings among them; then all the rest."""
+"""The worklist: open cases by decreasing uncertainty, with audited recordings among them; then all others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ _ORDER = {state: place for place, state in enumerate(SHOWN_STATES)}
 
 
 @dataclass(frozen=True)
-class Filter:
+class WorklistFilter:
     """Which recordings to list.
 
-    state:    one of `SHOWN_STATES`, or all of them · quality: usable, doubtful or unreadable
-    text:     a part of the name or of the id · uploader: whose alone
+    state:    one of `SHOWN_STATES`, or empty for all · quality: usable, doubtful or unreadable
+    text:     part of the name or of the id · uploader: only uploads of this person
     """
 
     state: str = ""
@@ -36,13 +36,13 @@ class Filter:
     uploader: str = ""
 
 
-def listed(
-    session: Session, wanted: Filter, limit: int, offset: int = 0
+def query_worklist(
+    session: Session, filter_: WorklistFilter, limit: int, offset: int = 0
 ) -> tuple[Sequence[tuple[RecordingRow, ResultRow | None]], int]:
-    """Recordings with their answers, in the order of the worklist, and how many there are in all."""
-    query = _filtered(select(RecordingRow, ResultRow).outerjoin(ResultRow, _latest()), wanted)
-    count = _filtered(select(func.count()).select_from(RecordingRow).outerjoin(ResultRow, _latest()), wanted)
-    rank = case({str(state): place for state, place in _ORDER.items()}, value=_shown(), else_=len(_ORDER))
+    """Recordings with their results, in the order of the worklist, and their number in all."""
+    query = _apply_filter(select(RecordingRow, ResultRow).outerjoin(ResultRow, _is_latest()), filter_)
+    count = _apply_filter(select(func.count()).select_from(RecordingRow).outerjoin(ResultRow, _is_latest()), filter_)
+    rank = case({str(state): place for state, place in _ORDER.items()}, value=_visible_state(), else_=len(_ORDER))
     ordered = query.order_by(
         rank,
         case((_is_open(), -RecordingRow.priority), else_=0.0),
@@ -54,8 +54,8 @@ def listed(
     return [(row[0], row[1]) for row in rows], session.scalar(count) or 0
 
 
-def counts(session: Session, uploader: str = "") -> dict[str, int]:
-    """How many recordings are in each state that people see; of one uploader, or of all."""
+def count_states(session: Session, uploader: str = "") -> dict[str, int]:
+    """Number of recordings in each visible state, of one uploader or of all."""
     by_state = select(RecordingRow.state, RecordingRow.audited, func.count()).group_by(
         RecordingRow.state, RecordingRow.audited
     )
@@ -70,8 +70,8 @@ def counts(session: Session, uploader: str = "") -> dict[str, int]:
     return found
 
 
-def next_open(session: Session, reader: str, at: str, besides: str) -> str | None:
-    """The id of the first open case that nobody else holds."""
+def next_open_case(session: Session, reader: str, at: str, besides: str) -> str | None:
+    """Id of the first open case that no other reader has claimed."""
     free = or_(RecordingRow.reader.is_(None), RecordingRow.reader == reader, RecordingRow.reader_until < at)
     query = select(RecordingRow.id).where(_is_open(), free, RecordingRow.id != besides)
     ordered = query.order_by(-RecordingRow.priority, RecordingRow.uploaded_at, RecordingRow.id)
@@ -83,26 +83,26 @@ def _is_open() -> ColumnElement[bool]:
     return or_(RecordingRow.state == State.DEFERRED, audited)
 
 
-def _shown() -> ColumnElement[str]:
+def _visible_state() -> ColumnElement[str]:
     return case((_is_open(), OPEN), else_=RecordingRow.state)
 
 
-def _latest() -> ColumnElement[bool]:
-    """The join of a recording with the newest of its answers."""
+def _is_latest() -> ColumnElement[bool]:
+    """Join condition of a recording with its latest result."""
     newest = select(func.max(ResultRow.id)).where(ResultRow.recording_id == RecordingRow.id)
     return ResultRow.id == newest.correlate(RecordingRow).scalar_subquery()
 
 
-def _filtered(query: Any, wanted: Filter) -> Any:
+def _apply_filter(query: Any, filter_: WorklistFilter) -> Any:
     query = query.where(RecordingRow.state != State.MERGED)
-    if wanted.state:
-        query = query.where(_shown() == wanted.state)
-    if wanted.quality:
-        query = query.where(ResultRow.quality == wanted.quality)
-    if wanted.uploader:
-        query = query.where(RecordingRow.uploader == wanted.uploader)
-    if wanted.text:
-        pattern = f"%{wanted.text.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
+    if filter_.state:
+        query = query.where(_visible_state() == filter_.state)
+    if filter_.quality:
+        query = query.where(ResultRow.quality == filter_.quality)
+    if filter_.uploader:
+        query = query.where(RecordingRow.uploader == filter_.uploader)
+    if filter_.text:
+        pattern = f"%{filter_.text.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
         query = query.where(
             or_(RecordingRow.name.ilike(pattern, escape="!"), RecordingRow.id.ilike(pattern, escape="!"))
         )

@@ -1,7 +1,7 @@
 /**
- * What each member looked at: a quiet band behind the trace, the stronger the more it mattered.
+ * Attribution maps of the members: a band behind the trace, stronger where the attribution is larger.
  *
- * @typedef {{name: string, leads: Object<string, number[]>}} MemberMap values from 0 to 1, evenly over the stretch
+ * @typedef {{name: string, leads: Object<string, number[]>}} MemberMap values from 0 to 1, evenly spaced from start_s to stop_s
  * @typedef {{start_s: number, stop_s: number, members: MemberMap[]}} Maps
  * @typedef {{fromS: number, toS: number, left: number, pxPerS: number, top: number, height: number}} Place
  *   the recording's seconds, and device pixels

@@ -26,7 +26,7 @@ export class Toolbar {
     this.caliper = button("Caliper", "Caliper: measures ms, mV and beats a minute");
     this.caliper.setAttribute("aria-keyshortcuts", "c");
     this.screen = button("Screen size", "Screen size: make a millimetre true on this screen");
-    this.maps = group("What a member looked at", [], "ecg-apart ecg-maps");
+    this.maps = group("Attribution map", [], "ecg-apart ecg-maps");
     this.maps.hidden = true;
     const zoomOut = button("−", "Smaller");
     const zoomIn = button("+", "Larger");
@@ -48,8 +48,8 @@ export class Toolbar {
 
   /** Show a switch with the members' names. @param {string[]} members */
   offerMaps(members) {
-    const words = make("span", { class: "ecg-unit", "aria-hidden": "true" }, ["Looked at by"]);
-    this.mapButtons = ["nobody", ...members].map((name) => button(name, `Looked at by ${name}`));
+    const words = make("span", { class: "ecg-unit", "aria-hidden": "true" }, ["Attribution"]);
+    this.mapButtons = ["none", ...members].map((name) => button(name, `Attribution: ${name}`));
     this.mapButtons.forEach((each, index) => this.#on(each, () => this.actions.showMap(index === 0 ? null : index - 1)));
     this.maps.replaceChildren(words, ...this.mapButtons);
     this.maps.hidden = false;

@@ -124,7 +124,7 @@ function drawFooter(drawing, bands) {
   const line = height - 0.45 * textPx;
   write(printedScale(view), mm, line, INK, 600);
   const shownS = Math.min(view.startS + pageS, recording.durationS);
-  const mapped = bands ? `looked at by ${bands.member}   ` : "";
+  const mapped = bands ? `attribution: ${bands.member}   ` : "";
   const span = `${mapped}${clock(view.startS)} to ${clock(shownS)} of ${clock(recording.durationS)}`;
   const room = width - 3 * mm - context.measureText(printedScale(view)).width;
   context.textAlign = "right";

@@ -1,28 +1,28 @@
-"""Shares with their intervals, and words for times."""
+"""Proportions with their intervals, charts and durations."""
 
 import pytest
 
 from ecgquorum.service.charts import confusion, deferral
-from ecgquorum.service.measures import Step, share
-from ecgquorum.service.pages import waited
+from ecgquorum.service.desk_metrics import TimeStep, proportion
+from ecgquorum.service.pages import format_duration
 
 
 @pytest.mark.parametrize(
     ("count", "total", "low", "high"), [(0, 10, 0.0, 0.27753), (5, 10, 0.23659, 0.76341), (10, 10, 0.72247, 1.0)]
 )
 def test_wilsons_interval(count, total, low, high):
-    found = share(count, total)
+    found = proportion(count, total)
     assert found.value == count / total
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-5)
 
 
-def test_nothing_has_no_share():
-    assert share(0, 0).value is None
+def test_nothing_has_no_proportion():
+    assert proportion(0, 0).value is None
 
 
 def test_steps_without_an_answer_have_no_deferral():
     steps = [
-        Step(at=f"2026-01-0{day}T00:00:00+00:00", uploaded=4, answered=n, deferred=n // 2, reviewed=0)
+        TimeStep(at=f"2026-01-0{day}T00:00:00+00:00", uploaded=4, answered=n, deferred=n // 2, reviewed=0)
         for day, n in enumerate((4, 0, 2), 1)
     ]
     found = deferral(steps)
@@ -30,13 +30,13 @@ def test_steps_without_an_answer_have_no_deferral():
     assert [one.x for one in found] == pytest.approx([100 / 6, 500 / 6])
 
 
-def test_the_fullest_field_of_a_table_is_the_darkest():
+def test_the_largest_count_has_the_darkest_cell():
     rows = dict(confusion({"N": {"N": 10, "A": 1}, "A": {"N": 0, "A": 5}}))
     assert [[cell.shade for cell in cells] for cells in rows.values()] == [[5, 1], [0, 3]]
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"), [(0.4, "0 s"), (61, "1 min 1 s"), (3600, "1 h"), (90061, "1 d 1 h"), (86460, "1 d 1 min")]
+    ("seconds", "text"), [(0.4, "0 s"), (61, "1 min 1 s"), (3600, "1 h"), (90061, "1 d 1 h"), (86460, "1 d 1 min")]
 )
-def test_waiting_is_told_in_two_units(seconds, told):
-    assert waited(seconds) == told
+def test_durations_have_two_units(seconds, text):
+    assert format_duration(seconds) == text

@@ -1,4 +1,4 @@
-"""How the desk is doing: how much is deferred, who is right, whether recordings are still like those of training."""
+"""Metrics of the desk: deferral rate, agreement with readers, accuracy on audited cases, drift of the uncertainty."""
 
 import math
 from collections import Counter
@@ -20,13 +20,13 @@ from ecgquorum.service.views import seconds_between
 from ecgquorum.triage import Budget, Threshold
 
 _STEPS_S = (60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400)
-_MOST_STEPS = 30
+_MAX_STEPS = 30
 _BINS = 20
 _Z = 1.959963984540054
 
 
-class Share(BaseModel):
-    """A share with its 95 % interval (Wilson): `count` of `total`."""
+class Proportion(BaseModel):
+    """A proportion `count / total` with its 95 % Wilson interval."""
 
     count: int
     total: int
@@ -35,8 +35,8 @@ class Share(BaseModel):
     high: float | None
 
 
-class Step(BaseModel):
-    """What happened in one step of time."""
+class TimeStep(BaseModel):
+    """Counts of one time step."""
 
     at: str
     uploaded: int
@@ -46,92 +46,94 @@ class Step(BaseModel):
 
 
 class Drift(BaseModel):
-    """Uncertainty here against that of training, where it lies between 0 and 1 by definition.
+    """Uncertainty of recordings at the desk compared with training.
+
+    The uncertainty is normalised to the range from 0 to 1 on the training part; here it may exceed 1.
 
     bins:     numbers of recordings with an uncertainty from `edges[i]` to `edges[i + 1]`
-    outside:  the share beyond what training ever saw
-    above:    the share above the policy's threshold; `expected_above`: the share that it was fitted to
-    moved:    whether the expected share is outside of the interval of the one that was found
+    outside:  proportion outside of the training range
+    above:    proportion above the policy's threshold; `expected_above`: the budget that it was fitted to
+    moved:    whether the expected proportion is outside of the 95 % interval of `above`
     """
 
     edges: list[float]
     bins: list[int]
     threshold: float | None
-    outside: Share
-    above: Share | None
+    outside: Proportion
+    above: Proportion | None
     expected_above: float | None
     moved: bool | None
 
 
-class Measures(BaseModel):
-    """All measures.
+class DeskMetrics(BaseModel):
+    """All metrics.
 
     agreement:  by the ensemble's class, how often the final verdict was the same
     confusion:  final verdict -> the ensemble's class -> how many
-    audit:      of certain recordings that were read all the same, how many were right
-    swayed:     of first verdicts that differed from the ensemble's answer, how many were given up for it
+    audit:      accuracy on certain recordings that were drawn for review
+    swayed:     of first verdicts that differed from the ensemble's label, how many were changed to it
     """
 
     model: str
     policy: str
     counts: dict[str, int]
-    deferral: Share
-    agreement: dict[str, Share]
+    deferral: Proportion
+    agreement: dict[str, Proportion]
     confusion: dict[str, dict[str, int]]
-    audit: Share
-    swayed: Share
+    audit: Proportion
+    swayed: Proportion
     drift: Drift
     step_s: int
-    steps: list[Step]
+    steps: list[TimeStep]
     answer_s: float | None
     review_s: float | None
 
 
 @dataclass(frozen=True)
-class _Reviewed:
-    """A closed case."""
+class _ClosedCase:
+    """First and final verdict of a closed case, and the ensemble's label."""
 
     first: str
     final: str
-    answered: str
+    label: str
     audited: bool
 
 
-def share(count: int, total: int) -> Share:
+def proportion(count: int, total: int) -> Proportion:
     """count / total with Wilson's interval: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)."""
     if total == 0:
-        return Share(count=0, total=0, value=None, low=None, high=None)
+        return Proportion(count=0, total=0, value=None, low=None, high=None)
     p, n, square = count / total, total, _Z * _Z
     middle = (p + square / (2 * n)) / (1 + square / n)
     half = _Z * math.sqrt(p * (1 - p) / n + square / (4 * n * n)) / (1 + square / n)
-    return Share(count=count, total=total, value=p, low=max(0.0, middle - half), high=min(1.0, middle + half))
+    return Proportion(count=count, total=total, value=p, low=max(0.0, middle - half), high=min(1.0, middle + half))
 
 
-def measured(session: Session, desk: Desk) -> Measures:
-    """Everything, now."""
+def compute_metrics(session: Session, desk: Desk) -> DeskMetrics:
+    """Compute all metrics of the current model."""
     rows = session.execute(
         select(RecordingRow, ResultRow)
         .join(ResultRow, ResultRow.recording_id == RecordingRow.id)
         .where(ResultRow.model_sha256 == desk.model_sha256)
     ).all()
     results = [result for _, result in rows if result.decision != UNREADABLE]
-    reviewed = _reviewed(session, desk.model_sha256)
+    reviewed = _closed_cases(session, desk.model_sha256)
     uploaded = session.scalars(select(RecordingRow.uploaded_at).where(RecordingRow.state != State.MERGED)).all()
     closed = [row.closed_at for row, _ in rows if row.closed_at]
-    step_s, steps = _steps(uploaded, results, closed)
+    step_s, steps = _time_steps(uploaded, results, closed)
     answer_s = [seconds_between(row.completed_at, result.at) for row, result in rows if row.completed_at]
     review_s = [seconds_between(result.at, row.closed_at) for row, result in rows if row.closed_at]
-    differed = [one for one in reviewed if one.first != one.answered]
+    differed = [one for one in reviewed if one.first != one.label]
     audited = [one for one in reviewed if one.audited]
-    return Measures(
+    return DeskMetrics(
         model=desk.model_name,
         policy=desk.policy.sentence(),
-        counts=worklist.counts(session),
-        deferral=share(sum(one.decision == DEFERRED for one in results), len(results)),
-        agreement={name: _agreement([one for one in reviewed if one.answered == name]) for name in desk.classes},
+        counts=worklist.count_states(session),
+        deferral=proportion(sum(one.decision == DEFERRED for one in results), len(results)),
+        agreement={name: _agreement([one for one in reviewed if one.label == name]) for name in desk.classes},
         confusion=_confusion(reviewed, desk.classes),
-        audit=share(sum(one.final == one.answered for one in audited), len(audited)),
-        swayed=share(sum(one.final == one.answered for one in differed), len(differed)),
+        audit=proportion(sum(one.final == one.label for one in audited), len(audited)),
+        swayed=proportion(sum(one.final == one.label for one in differed), len(differed)),
         drift=_drift([one.uncertainty for one in results if one.uncertainty is not None], desk),
         step_s=step_s,
         steps=steps,
@@ -140,7 +142,7 @@ def measured(session: Session, desk: Desk) -> Measures:
     )
 
 
-def _reviewed(session: Session, model_sha256: str) -> list[_Reviewed]:
+def _closed_cases(session: Session, model_sha256: str) -> list[_ClosedCase]:
     verdicts: dict[str, dict[str, dict[str, str]]] = {}
     for verdict in session.scalars(select(VerdictRow).order_by(VerdictRow.id)):
         verdicts.setdefault(verdict.recording_id, {}).setdefault(verdict.reader, {})[verdict.stage] = verdict.label
@@ -150,20 +152,20 @@ def _reviewed(session: Session, model_sha256: str) -> list[_Reviewed]:
         .where(RecordingRow.state.in_(CLOSED), ResultRow.model_sha256 == model_sha256)
     )
     return [
-        _Reviewed(stages.get(FIRST, stages[FINAL]), stages[FINAL], label, audited)
+        _ClosedCase(stages.get(FIRST, stages[FINAL]), stages[FINAL], label, audited)
         for recording_id, audited, label in rows
         for stages in verdicts.get(recording_id, {}).values()
         if FINAL in stages
     ]
 
 
-def _agreement(reviewed: Sequence[_Reviewed]) -> Share:
-    return share(sum(one.final == one.answered for one in reviewed), len(reviewed))
+def _agreement(reviewed: Sequence[_ClosedCase]) -> Proportion:
+    return proportion(sum(one.final == one.label for one in reviewed), len(reviewed))
 
 
-def _confusion(reviewed: Iterable[_Reviewed], classes: Sequence[str]) -> dict[str, dict[str, int]]:
-    counted = Counter((one.final, one.answered) for one in reviewed)
-    return {final: {answered: counted[final, answered] for answered in classes} for final in classes}
+def _confusion(reviewed: Iterable[_ClosedCase], classes: Sequence[str]) -> dict[str, dict[str, int]]:
+    counts = Counter((one.final, one.label) for one in reviewed)
+    return {final: {label: counts[final, label] for label in classes} for final in classes}
 
 
 def _drift(uncertainties: Sequence[float], desk: Desk) -> Drift:
@@ -177,7 +179,7 @@ def _drift(uncertainties: Sequence[float], desk: Desk) -> Drift:
     expected = policy.share if isinstance(policy, Budget) else None
     above = None
     if threshold is not None:
-        above = share(sum(value > threshold for value in uncertainties), len(uncertainties))
+        above = proportion(sum(value > threshold for value in uncertainties), len(uncertainties))
     moved = None
     if above and above.low is not None and above.high is not None and expected is not None:
         moved = not above.low <= expected <= above.high
@@ -185,21 +187,23 @@ def _drift(uncertainties: Sequence[float], desk: Desk) -> Drift:
         edges=edges,
         bins=bins,
         threshold=threshold,
-        outside=share(sum(not 0 <= value <= 1 for value in uncertainties), len(uncertainties)),
+        outside=proportion(sum(not 0 <= value <= 1 for value in uncertainties), len(uncertainties)),
         above=above,
         expected_above=expected,
         moved=moved,
     )
 
 
-def _steps(uploaded: Sequence[str], results: Sequence[ResultRow], closed: Sequence[str]) -> tuple[int, list[Step]]:
-    """What happened when, in steps of time that are few enough to be drawn."""
+def _time_steps(
+    uploaded: Sequence[str], results: Sequence[ResultRow], closed: Sequence[str]
+) -> tuple[int, list[TimeStep]]:
+    """Length of a time step in seconds, and the counts of at most `_MAX_STEPS` time steps."""
     moments = [*uploaded, *(one.at for one in results), *closed]
     if not moments:
         return _STEPS_S[0], []
     first, last = (datetime.fromisoformat(at).timestamp() for at in (min(moments), max(moments)))
-    step_s = next((s for s in _STEPS_S if last // s - first // s < _MOST_STEPS), _STEPS_S[-1])
-    counted = [
+    step_s = next((s for s in _STEPS_S if last // s - first // s < _MAX_STEPS), _STEPS_S[-1])
+    counts = [
         Counter(int(datetime.fromisoformat(at).timestamp() // step_s) for at in times)
         for times in (
             uploaded,
@@ -210,12 +214,12 @@ def _steps(uploaded: Sequence[str], results: Sequence[ResultRow], closed: Sequen
     ]
     numbers = range(int(first // step_s), int(last // step_s) + 1)
     return step_s, [
-        Step(
+        TimeStep(
             at=datetime.fromtimestamp(number * step_s, UTC).isoformat(),
-            uploaded=counted[0][number],
-            answered=counted[1][number],
-            deferred=counted[2][number],
-            reviewed=counted[3][number],
+            uploaded=counts[0][number],
+            answered=counts[1][number],
+            deferred=counts[2][number],
+            reviewed=counts[3][number],
         )
-        for number in numbers[-_MOST_STEPS:]
+        for number in numbers[-_MAX_STEPS:]
     ]

@@ -1,0 +1,5 @@
+"""`python -m ecgquorum`: the command line."""
+
+from ecgquorum.cli import main
+
+main()

@@ -1,5 +1,0 @@
-"""`python -m ecgquorum.cli`."""
-
-from ecgquorum.cli import main
-
-main()

@@ -1,0 +1,114 @@
+"""Commands that evaluate ensembles and report the results: evaluate, report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ecgquorum.cli.application import ENSEMBLES, CohortFolder, Device, app, split_names
+from ecgquorum.cli.console import counting, print_line, print_scorecard
+from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
+from ecgquorum.errors import RecipeError, ScorecardError
+from ecgquorum.recipes import EvaluationRecipe, load_study
+
+
+@app.command(rich_help_panel=ENSEMBLES)
+def evaluate(
+    runs: Annotated[
+        list[str], typer.Argument(help="Bundles: folders written by `train`, or names of bundles that ship.")
+    ],
+    cohort: CohortFolder,
+    out: Annotated[Path, typer.Option(help="The scorecard to write, NAME.json; all predictions go to NAME.npz.")],
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            help="A study whose [evaluation] table to use. Default: the paper's attacks and two stronger ones."
+        ),
+    ] = None,
+    attack: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An attack instead: pgd, sap, apgd, square, confident or worst, with @ensemble or @1 for its target."
+        ),
+    ] = None,
+    epsilons: Annotated[
+        str | None, typer.Option(help="Strengths of the attacks, in input units (µV for the shipped models): 10,50.")
+    ] = None,
+    records: Annotated[
+        int | None, typer.Option(min=1, help="Attack at most this many recordings, drawn at random.")
+    ] = None,
+    part: Annotated[
+        str | None, typer.Option(help="Part of the cohort: test (default), or tune while you still make choices.")
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Cache folder of attacked recordings, to resume after a stop.")
+    ] = None,
+    device: Device = "auto",
+    executor: ExecutorOption = Where.LOCAL,
+    workers: Workers = None,
+    threads: Threads = None,
+    address: Address = None,
+) -> None:
+    """Evaluate ensembles on natural and attacked recordings, every metric with its 95 % interval.
+
+    All bundles are evaluated on the same recordings; attacks on members that they share run once.
+    """
+    from ecgquorum import Cohort, load_ensemble, name_ensembles
+    from ecgquorum import evaluate as evaluate_ensembles
+    from ecgquorum.training.jobs import choose_device
+
+    evaluation = (load_study(protocol).evaluation if protocol else EvaluationRecipe()).changed(
+        attacks=tuple(attack) if attack else None,
+        epsilons=_parse_numbers("--epsilons", epsilons),
+        records=records,
+        part=part,
+    )
+    if out.suffix != ".json" or out.is_dir():
+        raise ScorecardError(f"{out}: expected the name of a file that ends in .json")
+    where = choose_device(device)
+    ensembles = name_ensembles(load_ensemble(run, device=where) for run in runs)
+    with choose_executor(executor, workers, threads, address, device) as chosen, counting("evaluating") as count:
+        card = evaluate_ensembles(
+            ensembles,
+            Cohort(cohort),
+            evaluation,
+            store=store,
+            told=lambda what, done, total: count(done, total, what),
+            executor=chosen,
+            device=device,
+        )
+    card.save(out)
+    print_scorecard(card)
+    print_line(f"scorecard: {out}; write its report with: ecgquorum report {out} --out DIR")
+
+
+@app.command(rich_help_panel=ENSEMBLES)
+def report(
+    scorecards: Annotated[list[Path], typer.Argument(help="Scorecards, NAME.json, written by `evaluate` or `study`.")],
+    out: Annotated[
+        Path,
+        typer.Option(help="Folder for the page, figures and tables; or NAME.md for one Markdown page."),
+    ],
+) -> None:
+    """Write a report of scorecards: an HTML page that opens offline, figures as PNG and SVG, tables as CSV, Markdown
+    and LaTeX.
+
+    No model is needed. A single Markdown page does not need NAME.npz either.
+    """
+    from ecgquorum import Scorecard, write_report, write_results
+
+    if out.suffix == ".md":
+        path = write_results([Scorecard.load(path, rows_only=True) for path in scorecards], out)
+        print_line(f"report: {path}")
+        return
+    page = write_report([Scorecard.load(path) for path in scorecards], out)
+    print_line(f"report: {page}")
+
+
+def _parse_numbers(option: str, text: str | None) -> tuple[float, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(float(part) for part in split_names(text))
+    except ValueError:
+        raise RecipeError(f"{option}: expected numbers such as 10,50, found {text!r}") from None
