@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-from ecgquorum.training.strategy import plan_jobs
 
 from ecgquorum import Scorecard, build_cohort, load_ensemble, model_card, open_source, simulate, write_results
 from ecgquorum.cli import DEFAULT_MODEL

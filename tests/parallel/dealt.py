@@ -9,8 +9,6 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
-from ecgquorum.training.decorrelation import Decorrelation
-from ecgquorum.training.phases import PhaseContext
 from torch import nn
 
 from ecgquorum import Cohort
