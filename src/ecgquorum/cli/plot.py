@@ -12,6 +12,7 @@ from ecgquorum.cli.application import (
     Force,
     Lead,
     Leads,
+    MemberName,
     Rate,
     Units,
     app,
@@ -45,6 +46,7 @@ def plot(
         str | None,
         typer.Option(help=f"For --map: a bundle's folder, or one that ships. Default: {DEFAULT_MODEL}."),
     ] = None,
+    member: MemberName = None,
     lead: Lead = None,
     rate: Rate = None,
     leads: Leads = None,
@@ -66,7 +68,7 @@ def plot(
     check_new(target, force)
     recording = eq.read(file, file_defaults(rate, leads, units), sandbox=True)
     with console_progress("drawing") as progress:
-        ensemble = eq.load_ensemble(model or DEFAULT_MODEL) if map_ else None
+        ensemble = eq.load_ensemble(model or DEFAULT_MODEL, member=member) if map_ else None
         drawn = eq.plot_recording(
             recording, page, ensemble=ensemble, method=map_ or "gradient", lead=lead, progress=progress
         )

@@ -11,6 +11,7 @@ from ecgquorum.cli.application import (
     Files,
     Lead,
     Leads,
+    MemberName,
     Model,
     Rate,
     Units,
@@ -24,6 +25,7 @@ from ecgquorum.cli.console import print_answer, print_error
 def predict(
     files: Files,
     model: Model = DEFAULT_MODEL,
+    member: MemberName = None,
     lead: Lead = None,
     rate: Rate = None,
     leads: Leads = None,
@@ -40,7 +42,7 @@ def predict(
         raise typer.Exit(1)
     from ecgquorum import ReadFailure, load_ensemble, predict_files
 
-    ensemble = load_ensemble(model)
+    ensemble = load_ensemble(model, member=member)
     names: dict[str, str] = ensemble.card.get("class_names", {})
     failed = shown = 0
     for answer in predict_files(ensemble, files, lead, file_defaults(rate, leads, units)):

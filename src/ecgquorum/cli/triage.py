@@ -16,6 +16,7 @@ from ecgquorum.cli.application import (
     Group,
     Lead,
     Leads,
+    MemberName,
     Model,
     Rate,
     Units,
@@ -46,6 +47,7 @@ def triage(
     paths: Files,
     out: Annotated[Path, typer.Option(help="Folder for the worklist; the same command resumes an interrupted run.")],
     model: Model = DEFAULT_MODEL,
+    member: MemberName = None,
     budget: Annotated[
         str | None,
         typer.Option(help="Send at most this share of the recordings to a person: 10%. Default: the model's policy."),
@@ -76,7 +78,7 @@ def triage(
     from ecgquorum.triage import policy_of, triage_files, write_fhir, write_worklist
 
     share = parse_share("--budget", budget)
-    ensemble = load_ensemble(model)
+    ensemble = load_ensemble(model, member=member)
     policy = policy_of(ensemble) if share is None else None
     if policy is None and share is None:
         raise PolicyError(
@@ -135,6 +137,7 @@ def policy_fit(
         Path | None,
         typer.Option(help='JSON file of error costs, {"A": {"N": 10}}: answering N where A is true costs 10.'),
     ] = None,
+    member: MemberName = None,
 ) -> None:
     """Fit a policy on the tune part and write a copy of the bundle with the policy in its card."""
     from ecgquorum import Cohort, load_ensemble
@@ -142,7 +145,8 @@ def policy_fit(
     from ecgquorum.triage import KINDS, fit_policy, read_costs
 
     number = KINDS.get(kind, 0.0) if value is None else parse_number("--value", value)
-    policy = fit_policy(load_ensemble(model), Cohort(cohort), kind, number, read_costs(costs) if costs else None)
+    ensemble = load_ensemble(model, member=member)
+    policy = fit_policy(ensemble, Cohort(cohort), kind, number, read_costs(costs) if costs else None)
     add_to_card(model, out, {"policy": policy.card()})
     print_line(f"{out}: {policy.sentence()}")
 
@@ -152,8 +156,9 @@ def policy_show(
     model: Bundle,
 ) -> None:
     """Show a bundle's policy in one sentence."""
-    from ecgquorum import load_ensemble
-    from ecgquorum.triage import policy_of
+    from ecgquorum import read_card
+    from ecgquorum.triage import policy_from
 
-    policy = policy_of(load_ensemble(model))
+    card = read_card(model)
+    policy = policy_from(card["policy"]) if "policy" in card else None
     print_line(policy.sentence() if policy else f"{model} has no policy; fit one with: ecgquorum policy fit")
