@@ -8,7 +8,8 @@ import torch
 
 from ecgquorum import Cohort, Scorecard, build_cohort, evaluate, load_ensemble, name_ensembles, open_source
 from ecgquorum.attacks import PGD
-from ecgquorum.cohorts.sources.source import Source
+from ecgquorum.cohorts import SplitOptions
+from ecgquorum.cohorts.sources.source import Source, SourceRecord
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import AttackError, CohortError, ScorecardError
 from ecgquorum.evaluation.conditions import Condition, choose_records
@@ -190,8 +191,9 @@ def test_flat_recordings_and_ones_with_gaps_get_answers(baseline, tmp_path):
         return Recording(f"r{index}", signal, 300.0, ("ECG",), None, ("NAO~"[index % 4],), "")
 
     names = {name: name for name in "NAO~"}
-    source = Source("made", tuple("NAO~"), names, {f"r{i}": (lambda i=i: load(i)) for i in range(40)}, ("ECG",), 300.0)
-    cohort, _ = build_cohort(source, tmp_path / "c", test_share=0.5)
+    records = {f"r{i}": SourceRecord(simulate=lambda i=i: load(i)) for i in range(40)}
+    source = Source("made", tuple("NAO~"), names, records, ("ECG",), 300.0)
+    cohort, _ = build_cohort(source, tmp_path / "c", split=SplitOptions(test_share=0.5))
     card = evaluate(baseline, cohort, QUICK)
     assert all(np.isfinite(said.member_probs).all() for said in card.answers.values())
     assert all(row.value is not None or row.reason for row in card.rows)
@@ -199,7 +201,7 @@ def test_flat_recordings_and_ones_with_gaps_get_answers(baseline, tmp_path):
 
 def test_another_split_of_the_same_data_is_pointed_out(baseline, cohort, tmp_path):
     source = open_source("synthetic:physionet2017", records=80, seconds=5.0)
-    other, _ = build_cohort(source, tmp_path / "c", split_seed=7)
+    other, _ = build_cohort(source, tmp_path / "c", split=SplitOptions(seed=7))
     assert not evaluate(baseline, other, NATURAL_ONLY).ensembles[0].same_cohort
     assert evaluate(baseline, cohort, NATURAL_ONLY).ensembles[0].same_cohort
 
@@ -211,7 +213,11 @@ def test_a_cohort_of_another_kind_is_refused(baseline, tmp_path):
 
 
 def test_an_empty_part_is_refused(baseline, tmp_path):
-    build_cohort(open_source("synthetic:physionet2017", records=20, seconds=2.0), tmp_path / "c", test_share=0.0)
+    build_cohort(
+        open_source("synthetic:physionet2017", records=20, seconds=2.0),
+        tmp_path / "c",
+        split=SplitOptions(test_share=0.0),
+    )
     with pytest.raises(CohortError, match="test part, found none"):
         evaluate(baseline, Cohort(tmp_path / "c"))
 

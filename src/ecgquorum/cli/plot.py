@@ -64,7 +64,7 @@ def plot(
     page = eq.Page(layout, speed, gain, start)
     target = figure_path(out if out is not None else Path(f"{Path(file.removeprefix('sample:')).stem}.png"))
     check_new(target, force)
-    recording = eq.read(file, file_defaults(rate, leads, units))
+    recording = eq.read(file, file_defaults(rate, leads, units), sandbox=True)
     with console_progress("drawing") as progress:
         ensemble = eq.load_ensemble(model or DEFAULT_MODEL) if map_ else None
         drawn = eq.plot_recording(

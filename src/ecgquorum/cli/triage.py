@@ -24,9 +24,10 @@ from ecgquorum.cli.application import (
     parse_number,
     parse_share,
 )
-from ecgquorum.cli.console import counting, err, print_fhir, print_line
+from ecgquorum.cli.console import err, print_fhir, print_line
 from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
 from ecgquorum.errors import PolicyError
+from ecgquorum.progress import console_progress
 
 if TYPE_CHECKING:
     from ecgquorum.parallel import Executor
@@ -70,7 +71,8 @@ def triage(
     doubtful quality always goes to a person. The same command resumes an interrupted run.
     """
     from ecgquorum import load_ensemble
-    from ecgquorum.recordings.sandbox import ReadOptions
+    from ecgquorum.preprocessing import ReadOptions
+    from ecgquorum.recordings import SandboxLimits
     from ecgquorum.triage import policy_of, triage_files, write_fhir, write_worklist
 
     share = parse_share("--budget", budget)
@@ -80,21 +82,21 @@ def triage(
         raise PolicyError(
             f"{model}: the bundle has no policy; give --budget 10%, or fit one with: ecgquorum policy fit"
         )
-    wanted = ReadOptions(ensemble.input, lead, file_defaults(rate, leads, units))
+    options = ReadOptions(ensemble.input, lead, file_defaults(rate, leads, units))
     by_budget = f"At most {share or 0:.0%} go to a person: the most uncertain, and always those of doubtful quality."
     sentence = policy.sentence() if policy else by_budget
     name = str(ensemble.card.get("name", model))
 
     def sort_once(by: "Executor | None", *, first: bool) -> None:
-        with counting("recordings") as count:
+        with console_progress("recordings", err) as progress:
             journal = triage_files(
                 ensemble,
                 policy,
                 paths,
                 out,
-                wanted=wanted,
-                n_readers=readers,
-                told=count,
+                options=options,
+                limits=SandboxLimits(readers),
+                progress=progress,
                 only_settled=watch,
                 executor=by,
             )

@@ -50,7 +50,7 @@ def choose_examples(cohort: "Cohort", indices: Labels, eligible: Flags, all_righ
 def draw_attacked(example: Example, number: int, batch: "Batch", cohort: "Cohort", index: int, spec: InputSpec) -> None:
     """Keep how the example looks under condition `number`, as it is in the batch, alone."""
     lead, signal = _lead(cohort), cohort.signal(index)
-    peak, scaled_peak = (float(np.abs(leads[lead]).max()) for leads in (signal, spec.scaled(signal)))
+    peak, scaled_peak = (float(np.abs(leads[lead]).max()) for leads in (signal, spec.scale(signal)))
     begin = int(batch.valid[0, 0].long().argmax())
     attacked = batch.signal[0, lead, begin : begin + len(example.natural)].cpu().numpy()
     example.crafted[number] = np.asarray(attacked * (peak / scaled_peak if peak else 1e-3), dtype=np.float32)
