@@ -7,7 +7,8 @@ import pytest
 
 from ecgquorum import Recording, predict_files, read_recordings, simulate
 from ecgquorum.ensemble.predict_files import predict_outcomes
-from ecgquorum.ensemble.result import CSV_COLUMNS, DIGITS, Result, failed_result
+from ecgquorum.ensemble.prediction import TOLERANCE
+from ecgquorum.ensemble.result import CSV_COLUMNS, Result, failed_result
 from ecgquorum.preprocessing import ReadOptions
 from ecgquorum.recordings import FileDefaults, ReadFailure, write
 
@@ -39,8 +40,8 @@ def test_probabilities_are_the_calibrated_ones(tiny_ensemble, folder, monkeypatc
     monkeypatch.setattr(tiny_ensemble, "temperature", 3.0)
     one, *_ = predict_files(tiny_ensemble, [folder], sandbox=False)
     prediction = tiny_ensemble.predict(folder / "a-sound.npz")
-    assert list(one.probabilities.values()) == pytest.approx(prediction.probs[0], abs=10.0**-DIGITS)
-    assert list(one.raw_probabilities.values()) == pytest.approx(prediction.raw_probs[0], abs=10.0**-DIGITS)
+    assert list(one.probabilities.values()) == pytest.approx(prediction.probs[0], abs=TOLERANCE)
+    assert list(one.raw_probabilities.values()) == pytest.approx(prediction.raw_probs[0], abs=TOLERANCE)
     assert one.probability == max(one.probabilities.values()) == one.probabilities[one.label]
     assert one.risk == pytest.approx(1 - one.probability, abs=1e-4)
     assert len(one.votes) == len(one.raw_member_probabilities) == len(tiny_ensemble.members)

@@ -37,9 +37,11 @@ window_s = 5.0
 width = 0.125
 [training]
 epochs = 3
-batch_size = 16
+batch_size = 19
 [strategies.dec]
 projected = 4
+[strategies.harden]
+epsilon = 50.0
 """
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from ecgquorum.metrics.measures import Estimate
+from ecgquorum.metrics import Estimate
 from ecgquorum.recipes import load_study
 from ecgquorum.tuning import Trial, search_space
 from ecgquorum.tuning.page import write_page

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ecgquorum.metrics.measures import Estimate
+from ecgquorum.metrics import Estimate
 from ecgquorum.recipes import load_recipe
 from ecgquorum.tuning import Trial, choose_trial, pareto_front, search_space
 from ecgquorum.tuning.page import selection_bias

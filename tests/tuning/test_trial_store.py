@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from ecgquorum.errors import TuningError
-from ecgquorum.metrics.measures import Estimate
+from ecgquorum.metrics import Estimate
 from ecgquorum.recipes import load_recipe
 from ecgquorum.tuning import search_space
 from ecgquorum.tuning.trial import ATTACKED, NATURAL, Failure, Scores

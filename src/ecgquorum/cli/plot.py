@@ -57,12 +57,12 @@ def plot(
     a short stretch is removed.
     """
     import ecgquorum as eq
-    from ecgquorum.report.recording_figure import figure_path
+    from ecgquorum.report.recording_figure import check_figure_path
 
     if map_ is None and (model or lead):
         raise DrawingError(f"--{'model' if model else 'lead'} needs --map gradient or --map occlusion")
     page = eq.Page(layout, speed, gain, start)
-    target = figure_path(out if out is not None else Path(f"{Path(file.removeprefix('sample:')).stem}.png"))
+    target = check_figure_path(out if out is not None else Path(f"{Path(file.removeprefix('sample:')).stem}.png"))
     check_new(target, force)
     recording = eq.read(file, file_defaults(rate, leads, units), sandbox=True)
     with console_progress("drawing") as progress:

@@ -12,12 +12,10 @@ STUDY/report/         the page, figures and tables
 from pathlib import Path
 
 from ecgquorum._internal.atomic import write_atomic
-from ecgquorum.attacks import build_attack
 from ecgquorum.cohorts import Cohort, build_cohort, open_source
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import RecipeError, ScorecardError
-from ecgquorum.evaluation import Scorecard, evaluate, name_ensembles
-from ecgquorum.evaluation.conditions import plan_conditions
+from ecgquorum.evaluation import Scorecard, conditions_from_recipe, evaluate_recipe, name_ensembles
 from ecgquorum.parallel import Executor
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.progress import NO_PROGRESS, Progress, StageProgress
@@ -97,12 +95,12 @@ def _evaluate(
 ) -> Scorecard:
     n_stages = len(study.compare) + 1
     stage = StageProgress(progress, f"{n_stages}/{n_stages} evaluation")
-    card = evaluate(
+    card = evaluate_recipe(
         ensembles,
         cohort,
         study.evaluation,
-        store=out / "attacks",
-        told=stage.update,
+        cache=out / "attacks",
+        progress=stage,
         executor=executor,
         device=device,
     )
@@ -127,9 +125,7 @@ def _check_plans(study: Study, cohort: Cohort) -> None:
     for strategy in study.compare:
         check_trainable(study.recipe.with_strategy(strategy), cohort)
     spec = InputSpec(cohort.leads, cohort.rate_hz, study.input.scaling, study.input.window_s)
-    for condition, recipe in plan_conditions(study.evaluation):
-        if recipe:
-            build_attack(recipe.kind, condition.epsilon, recipe.options, spec)
+    conditions_from_recipe(study.evaluation, spec)
 
 
 def _check_out(out: Path, study: Study, cohort: Cohort | None) -> None:

@@ -7,14 +7,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from ecgquorum.report.figure_style import QUIET, look, panels, styled
+from ecgquorum._internal.figure_style import GREY, make_panels, marker_style, use_style
 from ecgquorum.tuning.results import Trial, choose_trial, pareto_front, successful_trials
 from ecgquorum.tuning.space import Choice, Parameter, Space, Value
 from ecgquorum.tuning.trial import ATTACKED, NATURAL
 
 _TITLES = {NATURAL: "natural", ATTACKED: "attacked"}
-_LOOKS = {NATURAL: look(0), ATTACKED: look(1)}
-_GIVEN, _CHOSEN = look(3), look(2)
+_STYLES = {NATURAL: marker_style(0), ATTACKED: marker_style(1)}
+_GIVEN, _CHOSEN = marker_style(3), marker_style(2)
 _JITTER = 0.18
 
 
@@ -23,7 +23,7 @@ def draw_search(trials: Sequence[Trial], space: Space, importances: dict[str, fl
     successful = successful_trials(trials)
     if not successful:
         return {}
-    with styled():
+    with use_style():
         figures = {
             "accuracies": _accuracies(successful),
             "history": _history(successful),
@@ -36,10 +36,10 @@ def draw_search(trials: Sequence[Trial], space: Space, importances: dict[str, fl
 
 def _accuracies(trials: list[Trial]) -> Figure:
     """Plot both accuracies of every trial, the front, and the intervals of the given and of the chosen trial."""
-    figure, (ax,) = panels(1, width=6.4, height=4.6)
+    figure, (ax,) = make_panels(1, width=6.4, height=4.6)
     front, chosen = pareto_front(trials), choose_trial(trials)
     points = 100 * np.array([trial.accuracies for trial in trials])
-    ax.scatter(points[:, 0], points[:, 1], s=26, facecolor="none", edgecolor=QUIET, label="a trial")
+    ax.scatter(points[:, 0], points[:, 1], s=26, facecolor="none", edgecolor=GREY, label="a trial")
     edge = 100 * np.array([trial.accuracies for trial in front])
     ax.plot(edge[:, 0], edge[:, 1], color="black", linewidth=1, drawstyle="steps-post")
     ax.scatter(edge[:, 0], edge[:, 1], s=30, color="black", label="beaten by none", zorder=3)
@@ -77,13 +77,13 @@ def _plot_intervals(ax: Axes, trial: Trial, label: str, kind: dict[str, str]) ->
 
 def _history(trials: list[Trial]) -> Figure:
     """Plot each accuracy trial by trial, and the best so far."""
-    figure, axes = panels(2, width=4.6, height=2.9)
+    figure, axes = make_panels(2, width=4.6, height=2.9)
     for ax, measure in zip(axes, (NATURAL, ATTACKED), strict=True):
         numbers = [trial.number for trial in trials]
         values = np.array([100 * trial.measures[measure].value for trial in trials])
-        kind = _LOOKS[measure]
+        kind = _STYLES[measure]
         ax.scatter(numbers, values, s=22, color=kind["color"], marker=kind["marker"])
-        ax.step(numbers, np.maximum.accumulate(values), where="post", color=QUIET, linewidth=1, label="best so far")
+        ax.step(numbers, np.maximum.accumulate(values), where="post", color=GREY, linewidth=1, label="best so far")
         ax.set(title=_TITLES[measure], xlabel="trial", ylabel="accuracy (%)")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].legend(frameon=False, fontsize=7)
@@ -94,12 +94,12 @@ def _parameters(trials: list[Trial], space: Space) -> Figure:
     """Plot both accuracies against each parameter; the dashed line is the given recipe."""
     given = space.values_of(space.given)
     shown = [p for p in space.parameters if any(p.name in trial.values for trial in trials)]
-    figure, axes = panels(len(shown), columns=3, width=3.2, height=2.5)
+    figure, axes = make_panels(len(shown), columns=3, width=3.2, height=2.5)
     for place, (ax, parameter) in enumerate(zip(axes, shown, strict=True)):
         with_it = [trial for trial in trials if parameter.name in trial.values]
         for measure in (NATURAL, ATTACKED):
             x = _positions(parameter, [trial.values[parameter.name] for trial in with_it])
-            kind = _LOOKS[measure]
+            kind = _STYLES[measure]
             ax.scatter(
                 x + _spread(parameter, len(x)),
                 [100 * trial.measures[measure].value for trial in with_it],
@@ -112,7 +112,7 @@ def _parameters(trials: list[Trial], space: Space) -> Figure:
             )
         if parameter.name in given:
             ax.axvline(
-                _positions(parameter, [given[parameter.name]])[0], color=QUIET, linewidth=0.8, linestyle="--", zorder=0
+                _positions(parameter, [given[parameter.name]])[0], color=GREY, linewidth=0.8, linestyle="--", zorder=0
             )
         _scale(ax, parameter)
         ax.set_xlabel(parameter.name)
@@ -161,8 +161,8 @@ def _round_numbers(low: float, high: float) -> list[float]:
 
 
 def _importances(importances: dict[str, float]) -> Figure:
-    figure, (ax,) = panels(1, width=6.0, height=0.6 + 0.26 * len(importances))
+    figure, (ax,) = make_panels(1, width=6.0, height=0.6 + 0.26 * len(importances))
     names = list(importances)[::-1]
-    ax.barh(names, [importances[name] for name in names], color=look(0)["color"])
+    ax.barh(names, [importances[name] for name in names], color=marker_style(0)["color"])
     ax.set_xlabel("importance, as a share of all")
     return figure

@@ -7,11 +7,11 @@ import numpy as np
 from scipy.stats import norm
 
 from ecgquorum._internal.atomic import write_atomic
+from ecgquorum._internal.figure_style import inline_svg, render_figure
 from ecgquorum.cohorts import Cohort
-from ecgquorum.metrics.measures import Estimate
+from ecgquorum.metrics import Estimate
 from ecgquorum.recipes import EvaluationRecipe
-from ecgquorum.report.figure_style import inlined, rendered
-from ecgquorum.report.templates import template
+from ecgquorum.report.templates import load_template
 from ecgquorum.tuning.figures import draw_search
 from ecgquorum.tuning.results import Trial, choose_trial, pareto_front, successful_trials
 from ecgquorum.tuning.space import Choice, Parameter, Range, Space, Value
@@ -34,10 +34,10 @@ def write_page(
     given = trials[0] if trials and trials[0].number == 0 and trials[0].measures else None
     shown = [*([given] if given and given not in front else []), *front]
     figures = {
-        name: inlined(rendered(figure, "svg", _DPI).decode(), name)
+        name: inline_svg(render_figure(figure, "svg", _DPI).decode(), name)
         for name, figure in draw_search(trials, space, importances).items()
     }
-    page = template("search.html", "ecgquorum.tuning").render(
+    page = load_template("search.html", "ecgquorum.tuning").render(
         figures=figures,
         recipe=space.given,
         source=cohort.card["source"],

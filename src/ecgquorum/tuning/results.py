@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ecgquorum.metrics.measures import Estimate
+from ecgquorum.metrics import Estimate
 from ecgquorum.tuning.space import Space, Values
 from ecgquorum.tuning.trial import ATTACKED, MEASURES, NATURAL
 

@@ -15,8 +15,8 @@ from ecgquorum.errors import (
     ScorecardError,
     TrainingError,
 )
-from ecgquorum.evaluation import Scorecard, evaluate
-from ecgquorum.metrics.measures import Estimate
+from ecgquorum.evaluation import Scorecard, evaluate_recipe
+from ecgquorum.metrics import Estimate
 from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recipes import AttackRecipe, EvaluationRecipe, Recipe, Study
 from ecgquorum.recipes.study import EPSILONS
@@ -108,7 +108,7 @@ def run_trial(setup: TrialSetup, planned: PlannedTrial, progress: Progress = NO_
             store=setup.members,
             progress=progress,
         )
-        card = evaluate({"trial": ensemble}, cohort, setup.evaluation, store=setup.attacks, told=progress.update)
+        card = evaluate_recipe({"trial": ensemble}, cohort, setup.evaluation, cache=setup.attacks, progress=progress)
     except (AttackError, DivergedError, FittingError, RecipeError, ScorecardError) as error:
         return Failure(str(error))
     except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # left out of its list of names
@@ -127,7 +127,7 @@ def _read_metrics(card: Scorecard) -> dict[str, Estimate]:
         measure = name.partition("_under_attack")[0]
         condition = card.conditions[_CONDITIONS.index(name.removeprefix(measure))]
         estimate = card.estimate(
-            attack=condition.attack, target=condition.target, epsilon=condition.epsilon, measure=measure
+            attack=condition.attack, target=condition.target, epsilon=condition.epsilon, metric=measure
         )
         if estimate is not None:
             found[name] = estimate

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ecgquorum._internal.seeds import derive_seed
 from ecgquorum.errors import TuningError
-from ecgquorum.metrics.measures import Estimate
+from ecgquorum.metrics import Estimate
 from ecgquorum.tuning.results import Trial
 from ecgquorum.tuning.space import Parameter, Range, Space, Value, Values
 from ecgquorum.tuning.trial import ATTACKED, NATURAL, Failure, Scores
