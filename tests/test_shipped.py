@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-from ecgquorum.training.strategy import plan_jobs
 
 from ecgquorum import (
     Scorecard,
