@@ -21,7 +21,7 @@ from ecgquorum.errors import ClusterError, TrainingError
 from ecgquorum.parallel import distributed
 from ecgquorum.parallel.batch_layers import shard_network
 from ecgquorum.parallel.ray_train import run_on_ranks
-from tests.training.test_run_training import untimed, wait_for_epoch, weights
+from tests.training.test_run_folder import untimed, wait_for_epoch, weights
 
 from ..conftest import REPOSITORY
 from . import rank_cases
