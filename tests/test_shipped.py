@@ -5,12 +5,13 @@ import subprocess
 import sys
 
 import pytest
-from ecgquorum.training.strategy import plan_jobs
 
 from ecgquorum import Scorecard, build_cohort, load_ensemble, model_card, open_source, simulate, write_results
 from ecgquorum.cli import DEFAULT_MODEL
 from ecgquorum.ensemble import bundle_names, find_bundle
 from ecgquorum.recipes import load_recipe, parse_recipe
+from ecgquorum.training import resolve_recipe
+from ecgquorum.training.jobs import plan_jobs
 
 from .conftest import REPOSITORY
 
@@ -39,8 +40,8 @@ def test_a_shipped_bundle_is_small_whole_and_answers(name):
 def test_a_shipped_bundle_was_trained_by_the_recipe_that_ships(name):
     """Or `ecgquorum train` would not train it again: all that its trainings depend on is the same."""
     card = load_ensemble(name).card
-    trained, shipped = parse_recipe(card["recipe"]), load_recipe(name).with_strategy("dec+part")
-    assert trained.strategy == "dec+part"
+    trained, shipped = (resolve_recipe(one) for one in (parse_recipe(card["recipe"]), load_recipe(name)))
+    assert trained.recipe.strategy == "dec+part+harden"
     assert plan_jobs(trained, card["data_hash"]) == plan_jobs(shipped, card["data_hash"])
 
 
@@ -63,7 +64,7 @@ def test_the_results_page_is_current(tmp_path):
 def test_the_card_and_the_results_page_are_about_the_same_weights(name):
     scorecard = Scorecard.load(REPOSITORY / f"docs/results/{name}.json", rows_only=True)
     card = load_ensemble(name).card
-    assert card["weights_sha256"] in {one.model for one in scorecard.ensembles if one.strategy == "dec+part"}
+    assert card["weights_sha256"] in {one.model for one in scorecard.ensembles if one.strategy == "dec+part+harden"}
     assert card["results"]["data_hash"] == card["data_hash"] == scorecard.data.data
 
 
