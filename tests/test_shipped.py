@@ -6,12 +6,20 @@ import sys
 
 import pytest
 
-from ecgquorum import Scorecard, build_cohort, load_ensemble, model_card, open_source, simulate, write_results
+from ecgquorum import (
+    Scorecard,
+    SplitOptions,
+    build_cohort,
+    load_ensemble,
+    model_card,
+    open_source,
+    simulate,
+    write_results,
+)
 from ecgquorum.cli import DEFAULT_MODEL
 from ecgquorum.ensemble import bundle_names, find_bundle
 from ecgquorum.recipes import load_recipe, parse_recipe
-from ecgquorum.training import resolve_recipe
-from ecgquorum.training.jobs import plan_jobs
+from ecgquorum.training import plan_jobs, resolve_recipe
 
 from .conftest import REPOSITORY
 
@@ -40,7 +48,7 @@ def test_a_shipped_bundle_is_small_whole_and_answers(name):
 def test_a_shipped_bundle_was_trained_by_the_recipe_that_ships(name):
     """Or `ecgquorum train` would not train it again: all that its trainings depend on is the same."""
     card = load_ensemble(name).card
-    trained, shipped = (resolve_recipe(one) for one in (parse_recipe(card["recipe"]), load_recipe(name)))
+    trained, shipped = (resolve_recipe(recipe) for recipe in (parse_recipe(card["recipe"]), load_recipe(name)))
     assert trained.recipe.strategy == "dec+part+harden"
     assert plan_jobs(trained, card["data_hash"]) == plan_jobs(shipped, card["data_hash"])
 
@@ -83,7 +91,7 @@ def test_predict_needs_nothing_but_a_file(write_record, tmp_path):
 def test_the_published_accuracy_is_found_again(real_data, tmp_path):
     source = open_source(str(real_data / "physionet2017/training2017.zip"))
     ids = real_data / "physionet2017/paper_validation_ids.txt"
-    cohort, _ = build_cohort(source, tmp_path / "cohort", test_ids=ids)
+    cohort, _ = build_cohort(source, tmp_path / "cohort", split=SplitOptions(ids))
     ensemble = load_ensemble("physionet2017-compact")
     assert cohort.data_hash == ensemble.card["data_hash"]
     right = ensemble.predict_part(cohort, "test").label_index == cohort.labels[cohort.part("test")]

@@ -63,7 +63,7 @@ def test_the_whole_path(ecgquorum, tmp_path, record):
     )
     assert "member 1" in text
     (row,) = json.loads(ecgquorum("predict", record, "--model", tmp_path / "run", "--json").stdout)
-    expected = load_ensemble(tmp_path / "run").predict(read(record)).rows()[0]
+    expected = load_ensemble(tmp_path / "run").predict(read(record)).results()[0].to_json()
     assert row.keys() >= expected.keys()
     assert row["label"] == expected["label"]
     assert list(row["probabilities"]) == ["N", "A", "O", "~"]
@@ -216,7 +216,7 @@ def test_wrong_questions_get_one_clear_line(ecgquorum, arguments, reason, tmp_pa
 def test_a_real_record_straight_from_the_archive(ecgquorum, real_data, tiny_run):
     path = real_data / "physionet2017/training2017.zip/training2017/A00004"
     (row,) = json.loads(ecgquorum("predict", path, "--model", tiny_run, "--json").stdout)
-    expected = load_ensemble(tiny_run).predict(read(path)).rows()[0]
+    expected = load_ensemble(tiny_run).predict(read(path)).results()[0].to_json()
     assert list(row["probabilities"]) == ["N", "A", "O", "~"]
     assert len(row["raw_member_probabilities"]) == 2
     for key in ("mutual_information", "uncertainty"):

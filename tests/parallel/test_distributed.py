@@ -30,18 +30,18 @@ EXACT = {"rtol": 1e-7, "atol": 1e-9}
 RUN_RECIPE = """
 name = "ranks"
 members = 2
-strategy = "dec+part"
+strategy = "dec+part+harden"
 [input]
 window_s = 5.0
 [member]
 width = 0.125
 [training]
 epochs = 3
-batch_size = 16
-attacked = 0.5
-attack_epsilon = 50.0
-[decorrelation]
+batch_size = 19
+[strategies.dec]
 projected = 4
+[strategies.harden]
+epsilon = 50.0
 """
 
 
@@ -60,8 +60,11 @@ def cohort(tmp_path_factory):
 
         return loaded
 
-    load = {key: shorter(load, (3.0, 3.6, 4.3, 5.0)[i % 4]) for i, (key, load) in enumerate(source.load.items())}
-    built, _ = build_cohort(dataclasses.replace(source, load=load), tmp_path_factory.mktemp("dealt") / "cohort")
+    records = {
+        key: dataclasses.replace(one, simulate=shorter(one.simulate, (3.0, 3.6, 4.3, 5.0)[i % 4]))
+        for i, (key, one) in enumerate(source.records.items())
+    }
+    built, _ = build_cohort(dataclasses.replace(source, records=records), tmp_path_factory.mktemp("dealt") / "cohort")
     assert len(built.part("train")) % 9 == 2
     return built
 

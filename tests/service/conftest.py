@@ -20,8 +20,8 @@ from ecgquorum import load_ensemble, simulate
 from ecgquorum.ensemble import Ensemble, save_bundle
 from ecgquorum.ensemble.prediction import information_range
 from ecgquorum.preprocessing import InputSpec
-from ecgquorum.recordings import write
-from ecgquorum.recordings.sandbox import Readers, ReadOptions
+from ecgquorum.preprocessing.prepare import ReadOptions, reading_sandbox
+from ecgquorum.recordings import SandboxLimits, write
 from ecgquorum.service.application import desk_application
 from ecgquorum.service.server import open_desk
 from ecgquorum.service.settings import Settings
@@ -148,7 +148,8 @@ def model(tiny_recipe, tmp_path_factory):
 @pytest.fixture(scope="session")
 def readers(model):
     """Processes that read recordings, shared by all desks of these tests."""
-    with Readers(ReadOptions(load_ensemble(model).input, whole_bytes=TRACE_BYTES), n_readers=1) as running:
+    options = ReadOptions(load_ensemble(model).input, recording_bytes=TRACE_BYTES)
+    with reading_sandbox(options, SandboxLimits(1, seconds=60.0)) as running:
         yield running
 
 

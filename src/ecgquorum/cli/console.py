@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
     from ecgquorum.cohorts import BuildReport, Cohort
+    from ecgquorum.ensemble.result import Result
     from ecgquorum.evaluation import Scorecard
 
 out = Console(highlight=False, soft_wrap=True, emoji=False)
@@ -34,23 +35,23 @@ def print_error(text: str) -> None:
     err.print(f"error: {text}", style="red", markup=False)
 
 
-def print_answer(answer: dict[str, Any], names: dict[str, str]) -> None:
+def print_answer(result: "Result", names: dict[str, str]) -> None:
     """Print one recording's class, calibrated probabilities, members' raw probabilities and uncertainty."""
-    label = answer["label"]
+    label = result.label
     name = f" ({names[label]})" if names.get(label) else ""
     out.print(
-        f"{answer['id']}  {label}{name}  probability {answer['probabilities'][label]:.3f} (calibrated)  "
-        f"uncertainty {answer['uncertainty']:.3f}  mutual information {answer['mutual_information']:.4f} nat",
+        f"{result.id}  {label}{name}  probability {result.probability:.3f} (calibrated)  "
+        f"uncertainty {result.uncertainty:.3f}  mutual information {result.mutual_information:.4f} nat",
         style="bold",
         markup=False,
     )
-    rows = [("", *answer["probabilities"])]
-    lines = [("calibrated", answer["probabilities"]), ("raw mean", answer["raw_probabilities"])]
-    lines += [(f"raw, member {i}", probs) for i, probs in enumerate(answer["raw_member_probabilities"])]
+    rows = [("", *result.probabilities)]
+    lines = [("calibrated", result.probabilities), ("raw mean", result.raw_probabilities)]
+    lines += [(f"raw, member {i}", probs) for i, probs in enumerate(result.raw_member_probabilities)]
     rows += [(f"  {title}", *(f"{value:.3f}" for value in probs.values())) for title, probs in lines]
     print_table(rows)
-    if answer["notice"]:
-        print_warning(f"{answer['id']}: {answer['notice']}")
+    for line in dict.fromkeys((*result.notices, *result.quality.reasons)):
+        print_warning(f"{result.id}: {line}")
 
 
 def print_fhir(counts: Counter[str], folder: Path) -> None:

@@ -1,141 +1,70 @@
-"""Run tasks in processes of this machine, by pebble's process pool.
+"""Run tasks in processes of this machine."""
 
-All workers of a pool share one pipe, and one that is killed while it writes to the pipe blocks the others. So tasks and
-results are files in a temporary folder of this user; the pipe carries only their names.
-"""
-
-import copy
-import multiprocessing
-import pickle
-import signal
-import tempfile
-import threading
-import traceback
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from itertools import count
-from pathlib import Path
+from collections.abc import Callable, Hashable, Iterable
+from multiprocessing.connection import wait
 from typing import Any
 
-from pebble import ProcessExpired, ProcessPool
-
-from ecgquorum.parallel.executor import Executor, Lost, Outcome, Raised
-from ecgquorum.parallel.process_guard import die_with_parent
+from ecgquorum.parallel.executor import Executor, Lost, Outcome
+from ecgquorum.parallel.worker_process import Work, WorkerProcess
 
 
 class LocalExecutor(Executor):
-    """A number of processes of this machine, started with the first task and kept until the end."""
+    """A number of processes of this machine, started when they are needed and kept until the end."""
 
     def __init__(self, workers: int, threads: int) -> None:
-        self._workers, self.threads = workers, threads
-        self._pool: ProcessPool | None = None
-        self._folder = tempfile.TemporaryDirectory(prefix="ecgquorum-", ignore_cleanup_errors=True)
-        self._numbers = count()
+        self._n_workers, self.threads = workers, threads
+        self._idle: list[WorkerProcess] = []
+        self._busy: list[WorkerProcess] = []
 
     @property
     def capacity(self) -> int:
-        """One task a process."""
-        return self._workers
+        """One task per process."""
+        return self._n_workers
 
     def close(self) -> None:
-        """End the processes and remove the folder."""
-        self._stop_pool()
-        self._folder.cleanup()
+        """Kill the processes."""
+        for worker in [*self._idle, *self._busy]:
+            worker.stop()
+        self._idle, self._busy = [], []
 
-    def _stop_pool(self) -> None:
-        if self._pool is not None:
-            self._pool.stop()  # type: ignore[no-untyped-call]
-            self._pool.join()
-            self._pool = None
+    def _prepare(self, function: Callable[..., Any], common: tuple[Any, ...]) -> Work:
+        return Work.prepare(function, common)
 
-    def _write(self, content: Any) -> Path:
-        pickled = pickle.dumps(content)
-        path = Path(self._folder.name) / str(next(self._numbers))
-        path.write_bytes(pickled)
-        return path
-
-    def _prepare(self, function: Callable[..., Any], common: tuple[Any, ...]) -> Path:
-        return self._write((function, common))
-
-    def _submit(self, prepared: Path, item: Any) -> Hashable:
-        arguments = (prepared, self._write(item))
-        if self._pool is not None and self._pool.active:
-            return self._pool.schedule(_run_task, arguments)
-        self._stop_pool()
-        context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPool(self._workers, initializer=_initialise, initargs=(self.threads,), context=context)
-        with _ignore_interrupts():  # of which the first task starts the processes
-            return self._pool.schedule(_run_task, arguments)
+    def _submit(self, prepared: Work, item: Any) -> WorkerProcess:
+        while self._idle:
+            worker = self._idle[-1]
+            if worker.begin(prepared, item):
+                self._busy.append(self._idle.pop())
+                return worker
+            self._idle.pop().stop()  # it died while it was idle
+        worker = WorkerProcess(_set_threads, self.threads, may_start_processes=True)
+        self._idle.append(worker)  # where it stays if the item cannot be pickled
+        worker.begin(prepared, item)  # one that dies at its start is found to be lost
+        self._busy.append(self._idle.pop())
+        return worker
 
     def _wait(self, handles: Iterable[Hashable]) -> list[tuple[Hashable, Outcome]]:
-        futures = [handle for handle in handles if isinstance(handle, Future)]
-        return [(future, _outcome(future)) for future in wait(futures, return_when=FIRST_COMPLETED).done]
+        workers = {worker.connection: worker for worker in handles if isinstance(worker, WorkerProcess)}
+        finished: list[tuple[Hashable, Outcome]] = []
+        for connection in wait(list(workers)):
+            worker = workers[connection]  # type: ignore[index]
+            for outcome in worker.receive():
+                self._busy.remove(worker)
+                if isinstance(outcome, Lost):
+                    worker.stop()
+                else:
+                    self._idle.append(worker)
+                finished.append((worker, outcome))
+        return finished
 
     def _cancel(self, handles: Iterable[Hashable]) -> None:
-        for handle in handles:
-            if isinstance(handle, Future):
-                handle.cancel()
+        for worker in handles:
+            if worker in self._busy:
+                self._busy.remove(worker)
+                worker.stop()
 
 
-def _outcome(future: Future[Path]) -> Outcome:
-    try:
-        path = future.result()
-    except ProcessExpired as error:
-        return Lost(f"the process ended with exit code {error.exitcode}")
-    except BrokenProcessPool as error:  # processes died before they took a task
-        return Lost(str(error) or "the processes did not start")
-    outcome = pickle.loads(path.read_bytes())  # noqa: S301 (written by our own process, in this user's folder)
-    path.unlink()
-    return outcome
-
-
-@contextmanager
-def _ignore_interrupts() -> Iterator[None]:
-    """Processes that start here ignore Ctrl-C from their first moment; it is for the one that gives the work."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _initialise(threads: int) -> None:
-    die_with_parent()
+def _set_threads(threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
-
-
-_last_work: tuple[Path, Any] | None = None  # the function and the common arguments that this process has read last
-
-
-def _run_task(prepared: Path, item_path: Path) -> Path:
-    """Run one task in a worker; returns the file with its outcome."""
-    global _last_work
-    try:
-        if _last_work is None or _last_work[0] != prepared:
-            _last_work = (prepared, pickle.loads(prepared.read_bytes()))  # noqa: S301 (from the parent process)
-        function, common = _last_work[1]
-        outcome: Outcome = function(*common, pickle.loads(item_path.read_bytes()))  # noqa: S301
-    except BaseException as error:
-        error.add_note(traceback.format_exc())
-        outcome = Raised(error)
-    path = item_path.with_suffix(".result")
-    path.write_bytes(_dump(outcome))
-    item_path.unlink(missing_ok=True)
-    return path
-
-
-def _dump(outcome: Outcome) -> bytes:
-    try:
-        if isinstance(outcome, Raised):
-            copy.copy(outcome.error)  # rebuilt from its arguments, as unpickling does: not every error can be
-        return pickle.dumps(outcome)
-    except Exception as error:
-        what = outcome.error if isinstance(outcome, Raised) else type(outcome)
-        return pickle.dumps(Raised(TypeError(f"{what!r} cannot be sent back: {error}")))

@@ -1,6 +1,6 @@
-"""Matrices, and fields of structs, out of a MATLAB level 5 file, every length checked against what is there.
+"""Read matrices and struct fields of a MATLAB level 5 file, with every length checked against the file.
 
-A general reader follows whatever sizes and dimensions a file claims; a damaged file can make it allocate gigabytes or
+A general reader trusts the sizes and dimensions that a file claims, so a damaged file can make it allocate gigabytes or
 crash. This one knows just enough of the format for `ECG.data` and `val`.
 """
 
@@ -19,7 +19,7 @@ _UNPACKED_BYTES = 256 << 20
 
 
 class MatError(Exception):
-    """The file is not what it should be."""
+    """The file is damaged or holds something else."""
 
 
 def struct_field(content: bytes, variable: str, field: str) -> NDArray[np.float32]:
@@ -52,7 +52,7 @@ def _matrices(content: bytes) -> Iterator["_Matrix"]:
     while position < len(content):
         kind, body, position = _element(content, position, order)
         if kind == _COMPRESSED:
-            kind, body, _ = _element(_inflated(body), 0, order)
+            kind, body, _ = _element(_inflate(body), 0, order)
         if kind == _MATRIX:
             yield _Matrix(body, order)
 
@@ -115,7 +115,7 @@ def _element(content: bytes, position: int, order: str) -> tuple[int, bytes, int
     return kind, content[start : start + size], start + size + padding
 
 
-def _inflated(compressed: bytes) -> bytes:
+def _inflate(compressed: bytes) -> bytes:
     inflate = zlib.decompressobj()
     try:
         body = inflate.decompress(compressed, _UNPACKED_BYTES)

@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
+from ecgquorum.ensemble.result import CERTAIN, DEFERRED
 from ecgquorum.service.store import audit
 from ecgquorum.service.store.tables import RecordingRow, ResultRow, State
-from ecgquorum.triage.rows import CERTAIN, DEFERRED
 
 _COLUMNS = (
     "decision",
