@@ -20,11 +20,11 @@ from ecgquorum.attacks.attack import cross_entropy
 from ecgquorum.attacks.sap import PHYSIONET_KERNELS, smooth
 from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble import Ensemble, predict_files
+from ecgquorum.losses import decorrelation
 from ecgquorum.members import CompactMember, DilatedMember, freeze, rings
 from ecgquorum.members.band_filter import BandFilter
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.simulation import simulate
-from ecgquorum.training.decorrelation import decorrelation_loss
 
 from . import published
 from .alternating import ratios
@@ -144,7 +144,7 @@ def _small_things(rounds: int) -> None:
         torch.autograd.grad(published.decorrelation(features, stored, projection), features)
 
     def centred() -> None:
-        torch.autograd.grad(decorrelation_loss(features, [stored], draw), features)
+        torch.autograd.grad(decorrelation(features, stored, generator=draw), features)
 
     comparisons = {
         "SAP's smoothing, forward and backward": (

@@ -15,11 +15,10 @@ from pathlib import Path
 import torch
 
 from ecgquorum.cohorts import Batch, Cohort, build_cohort, open_source
+from ecgquorum.members import count_features
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import Recipe, parse_recipe
-from ecgquorum.training.decorrelation import Decorrelation
-from ecgquorum.training.jobs import build_recipe_member
-from ecgquorum.training.phases import BasePhase, PhaseContext
+from ecgquorum.training import PhaseContext, check_trainable
 
 from .alternating import ratios
 
@@ -30,20 +29,33 @@ SECONDS = {"compact": 30.0, "dilated": 3.0}
 
 def step_of(recipe: Recipe, cohort: Cohort, batch: Batch) -> Callable[[], None]:
     """A training step of the recipe's third member."""
-    member = build_recipe_member(recipe, 2, n_leads=1, n_classes=4, rate_hz=cohort.rate_hz)
+    plan = check_trainable(recipe, cohort)
+    member = plan.build_member(cohort, 2)
     spec = InputSpec(cohort.leads, cohort.rate_hz, "microvolt", SECONDS[recipe.member.kind])
-    n_train = len(cohort.part("train"))
-    stored = [torch.randn(n_train, member.n_features) for _ in range(2)] if "dec" in recipe.parts else []
-    setting = PhaseContext(cohort, spec, recipe, recipe.training, torch.device("cpu"), ("benchmark",))
-    phase = BasePhase([member], setting, [Decorrelation(recipe.decorrelation, stored, cohort)])
+    n_features = count_features(member, cohort.batch([0], spec).signal)
+    stored = [torch.randn(len(cohort.part("train")), n_features) for _ in range(2)] if "dec" in recipe.parts else []
+    context = PhaseContext(
+        members=[member],
+        indices=[2],
+        phase="base",
+        cohort=cohort,
+        spec=spec,
+        options=recipe.training,
+        strategy=plan.strategy,
+        earlier=[stored],
+        device=torch.device("cpu"),
+        seed=0,
+        stream=("benchmark",),
+    )
+    phase = plan.phases()[0]
     optimiser = torch.optim.AdamW(member.parameters())
     indices = cohort.part("train")[:BATCH]
-    phase.begin_epoch(0)
+    context.begin_epoch(0)
     member.train()
 
     def step() -> None:
         optimiser.zero_grad(set_to_none=True)
-        for term in phase.losses(batch, indices):
+        for term in phase.losses(context, batch, indices):
             term.backward()
         optimiser.step()
 

@@ -46,7 +46,7 @@ repeat = { A = 2 }
 
 TINY_STUDY = (
     """
-strategies = ["baseline", "dec+part"]
+compare = ["baseline", "dec+part"]
 """
     + TINY_RECIPE
     + """
@@ -54,7 +54,7 @@ strategies = ["baseline", "dec+part"]
 source = "synthetic:physionet2017"
 records = 240
 seconds = 5.0
-[decorrelation]
+[strategies.dec]
 projected = 8
 [evaluation]
 masking_records = 8
@@ -71,6 +71,19 @@ epsilons = [50.0]
 options = { n_steps = 4 }
 """
 )
+
+
+class Recorder:
+    """A progress that keeps what it was told."""
+
+    def __init__(self):
+        self.updates, self.lines = [], []
+
+    def update(self, text, done, total):
+        self.updates.append((text, done, total))
+
+    def log(self, line):
+        self.lines.append(line)
 
 
 @pytest.fixture

@@ -7,18 +7,7 @@ import sys
 from rich.console import Console
 
 from ecgquorum.progress import NO_PROGRESS, StageProgress, console_progress
-
-
-class Recorder:
-    def __init__(self) -> None:
-        self.updates: list[tuple[str, float, float]] = []
-        self.lines: list[str] = []
-
-    def update(self, text: str, done: float, total: float) -> None:
-        self.updates.append((text, done, total))
-
-    def log(self, line: str) -> None:
-        self.lines.append(line)
+from tests.conftest import Recorder
 
 
 def test_no_progress_ignores_every_report():

@@ -19,7 +19,7 @@ from ecgquorum import (
 from ecgquorum.cli import DEFAULT_MODEL
 from ecgquorum.ensemble import bundle_names, find_bundle
 from ecgquorum.recipes import load_recipe, parse_recipe
-from ecgquorum.training.strategy import plan_jobs
+from ecgquorum.training import plan_jobs, resolve_recipe
 
 from .conftest import REPOSITORY
 
@@ -48,8 +48,8 @@ def test_a_shipped_bundle_is_small_whole_and_answers(name):
 def test_a_shipped_bundle_was_trained_by_the_recipe_that_ships(name):
     """Or `ecgquorum train` would not train it again: all that its trainings depend on is the same."""
     card = load_ensemble(name).card
-    trained, shipped = parse_recipe(card["recipe"]), load_recipe(name).with_strategy("dec+part")
-    assert trained.strategy == "dec+part"
+    trained, shipped = (resolve_recipe(recipe) for recipe in (parse_recipe(card["recipe"]), load_recipe(name)))
+    assert trained.recipe.strategy == "dec+part+harden"
     assert plan_jobs(trained, card["data_hash"]) == plan_jobs(shipped, card["data_hash"])
 
 

@@ -1,5 +1,12 @@
 # The public names, in the order that data flows. `__init__.py` reads this list; nothing else repeats it.
-from . import attacks as attacks, losses as losses, members as members, metrics as metrics, recordings as recordings
+from . import (
+    attacks as attacks,
+    losses as losses,
+    members as members,
+    metrics as metrics,
+    recordings as recordings,
+    strategies as strategies,
+)
 from .errors import EcgQuorumError as EcgQuorumError
 from .recordings import (
     FileDefaults as FileDefaults,
@@ -38,8 +45,14 @@ from .ensemble import (
     save_bundle as save_bundle,
 )
 from .recipes import Recipe as Recipe, Study as Study, load_recipe as load_recipe, load_study as load_study
-from .training import train_ensemble as train_ensemble
-from .evaluation import Scorecard as Scorecard, evaluate as evaluate, name_ensembles as name_ensembles
+from .training import TrainingOptions as TrainingOptions, train as train, train_ensemble as train_ensemble
+from .evaluation import (
+    AttackCondition as AttackCondition,
+    EvaluationOptions as EvaluationOptions,
+    Scorecard as Scorecard,
+    evaluate as evaluate,
+    name_ensembles as name_ensembles,
+)
 from .report import model_card as model_card, write_report as write_report, write_results as write_results
 from .recording_plot import Page as Page, RecordingPlot as RecordingPlot, plot_recording as plot_recording
 from .study import pack as pack, run_study as run_study

@@ -1,6 +1,5 @@
 """Draw a recording as ECG paper, with what its classification rests on beneath the traces."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -8,9 +7,10 @@ from typing import TYPE_CHECKING, Literal
 from ecgquorum.errors import DrawingError
 from ecgquorum.preprocessing.input_spec import select_leads
 from ecgquorum.preprocessing.quality import assess_quality
+from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recordings import Recording
 from ecgquorum.report.ecg_paper import GAINS_MM_PER_MV, SPEEDS_MM_PER_S, Scale, arrange_leads, lay_out
-from ecgquorum.report.recording_figure import Beneath, figure_path, recording_figure, write_sheet
+from ecgquorum.report.recording_figure import MapOverlay, check_figure_path, recording_figure, write_sheet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +55,7 @@ class RecordingPlot:
 
     def save(self, path: str | Path) -> Path:
         """Write the figure as PNG, SVG or PDF, by the ending of the path; printed at 100 % it is true to scale."""
-        path = figure_path(Path(path))
+        path = check_figure_path(Path(path))
         write_sheet(self.figure, path)
         return path
 
@@ -67,7 +67,7 @@ def plot_recording(
     ensemble: "Ensemble | None" = None,
     method: Literal["gradient", "occlusion"] = "gradient",
     lead: str | None = None,
-    progress: Callable[..., None] | None = None,
+    progress: Progress = NO_PROGRESS,
 ) -> RecordingPlot:
     """Draw a recording as ECG paper at its true size.
 
@@ -78,7 +78,7 @@ def plot_recording(
     scale = Scale(page.speed_mm_per_s, page.gain_mm_per_mv)
     drawn, layout = arrange_leads(recording, page.layout)
     if ensemble is None:
-        sheet, beneath = lay_out(drawn, layout, scale, start_s=page.start_s), None
+        sheet, overlay = lay_out(drawn, layout, scale, start_s=page.start_s), None
     else:
         from ecgquorum.ensemble import attribute  # needs PyTorch
 
@@ -88,26 +88,26 @@ def plot_recording(
                 f"{recording.source}: the layout {layout} does not show {', '.join(mapped)}; use the layout rows"
             )
         sheet = lay_out(drawn, layout, scale, start_s=page.start_s, mapped=mapped, n_maps=len(ensemble.members))
-        found = attribute(ensemble, recording, method, lead, span_s=sheet.shown_s, told=progress)
-        beneath = _describe(ensemble, found)
+        found = attribute(ensemble, recording, method, lead, span_s=sheet.shown_s, progress=progress)
+        overlay = _describe(ensemble, found)
     derived = [name for name in drawn.leads if name not in recording.leads]
     notes = (f"{', '.join(derived)} derived",) if derived else ()
-    figure = recording_figure(drawn, sheet, notes=notes, doubts=assess_quality(recording).reasons, beneath=beneath)
-    return RecordingPlot(figure, layout, scale, sheet.shown_s, beneath.answer if beneath else "")
+    figure = recording_figure(drawn, sheet, notes=notes, doubts=assess_quality(recording).reasons, overlay=overlay)
+    return RecordingPlot(figure, layout, scale, sheet.shown_s, overlay.prediction if overlay else "")
 
 
-def _describe(ensemble: "Ensemble", found: "Attribution") -> Beneath:
-    """The maps with a sentence for the ensemble's answer and for each member's."""
+def _describe(ensemble: "Ensemble", found: "Attribution") -> MapOverlay:
+    """The maps with a sentence for the ensemble's prediction and for each member's."""
     prediction, names = found.prediction, ensemble.card.get("class_names", {})
     label = prediction.labels[0]
     name = f" ({names[label]})" if names.get(label) else ""
     answer = (
-        f"{ensemble.card.get('name', 'the ensemble')} says {label}{name}: "
+        f"{ensemble.card.get('name', 'the ensemble')} predicts {label}{name}: "
         f"probability {prediction.probs[0].max():.2f}, uncertainty {prediction.uncertainty[0]:.2f}"
     )
-    fell = [f", falls by {fall:.2f} at most" if found.how == "occlusion" else "" for fall in found.strongest]
+    fell = [f", falls by {fall:.2f} at most" if found.method == "occlusion" else "" for fall in found.strongest]
     members = tuple(
         f"member {k}: {own} {probs.max():.2f} (raw){fell[k]}"
         for k, (own, probs) in enumerate(zip(found.classes, prediction.member_probs[0], strict=True))
     )
-    return Beneath(found.values, found.leads, answer, members, found.made)
+    return MapOverlay(found.values, found.leads, answer, members, found.description)

@@ -27,7 +27,7 @@ class Registry(Generic[T]):
 
     def __init__(self, kind: str, builtin: Mapping[str, str]) -> None:
         self.kind = kind
-        self.group = f"ecgquorum.{kind}s"
+        self.group = f"ecgquorum.{kind[:-1]}ies" if kind.endswith("y") else f"ecgquorum.{kind}s"
         self.builtin = dict(builtin)
         self._registered: dict[str, T] = {}
 
@@ -75,9 +75,10 @@ class Registry(Generic[T]):
         )
 
     def name_of(self, value: object) -> str:
-        """Return the built-in or registered name of an object, or its import path `package.module:Name`."""
+        """Return the name by which `get` knows an object, or its import path `package.module:Name`."""
         path = f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', '')}"
-        for name, known in self.builtin.items():
+        others = {name: point.value for name, point in _entry_points(self.group).items()}
+        for name, known in (self.builtin | others).items():
             if known == path:
                 return name
         return next((name for name, known in self._registered.items() if known is value), path)

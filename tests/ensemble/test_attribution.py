@@ -76,7 +76,7 @@ def test_the_gradient_map_of_a_linear_member_is_known():
         np.testing.assert_allclose(looks.strongest[k], expected.max(), rtol=1e-3)
         assert looks.classes[k] == CLASSES[own]
     assert looks.values.min() >= 0 and (looks.values.max(axis=(1, 2)) == 1).all()
-    assert "gradient" in looks.made and looks.leads == ("I", "II")
+    assert "gradient" in looks.description and looks.leads == ("I", "II")
 
 
 def test_over_windows_it_is_the_gradient_of_the_mean_probability():
@@ -171,10 +171,18 @@ def test_the_model_is_left_as_it_was(tiny_ensemble):
     tiny_ensemble.train()
     wanted = [parameter.requires_grad for parameter in tiny_ensemble.parameters()]
     recording = simulate("A", seed=1, seconds=5, leads=("ECG",)).recording
-    told = []
+    seen = []
+
+    class Seen:
+        def update(self, text, done, total):
+            seen.append((done, total))
+
+        def log(self, line):
+            seen.append(line)
+
     for how in ("gradient", "occlusion"):
-        looks = attribute(tiny_ensemble, recording, how, told=lambda done, of: told.append((done, of)))
+        looks = attribute(tiny_ensemble, recording, how, progress=Seen())
         np.testing.assert_allclose(looks.prediction.probs, tiny_ensemble.predict(recording).probs, atol=TOLERANCE)
     assert tiny_ensemble.training
     assert [parameter.requires_grad for parameter in tiny_ensemble.parameters()] == wanted
-    assert told[-1] == (51, 51)
+    assert seen[-1] == (51, 51)

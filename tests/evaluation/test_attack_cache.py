@@ -1,20 +1,22 @@
-"""Attacked recordings: crafted once, found again, and known by all that they depend on."""
+"""Attacked recordings: crafted once, found again, and identified by everything that they depend on."""
+
+import dataclasses
 
 import numpy as np
 import pytest
 import torch
 
 from ecgquorum import Cohort, load_ensemble
+from ecgquorum.attacks import APGD, PGD, SAP, Attack, WorstCase
 from ecgquorum.ensemble import Ensemble
-from ecgquorum.ensemble.prediction import TOLERANCE
-from ecgquorum.errors import AttackError
-from ecgquorum.evaluation import evaluate
-from ecgquorum.evaluation.attack_cache import Crafting, member_hashes
-from ecgquorum.evaluation.conditions import plan_conditions
+from ecgquorum.evaluation import AttackCondition, EvaluationOptions, evaluate
+from ecgquorum.evaluation.attack_cache import AttackJob
+from ecgquorum.evaluation.data import CohortData
+from ecgquorum.evaluation.fingerprint import hash_attack, hash_module
 from ecgquorum.evaluation.shards import EvaluationContext, plan_shards, predict_shards
-from ecgquorum.recipes import AttackRecipe, EvaluationRecipe
 
-PGD = AttackRecipe(kind="pgd", options={"n_steps": 2})
+QUICK = PGD(20.0, n_steps=2)
+NO_CHECKS = EvaluationOptions(masking_records=0)
 
 
 @pytest.fixture
@@ -28,118 +30,140 @@ def cohort(tiny_study):
 
 
 @pytest.fixture
-def crafted_batches(monkeypatch):
+def crafted(monkeypatch):
     """How many recordings are crafted, batch by batch."""
     counts = []
-    craft = Crafting.crafted
+    craft = AttackJob.craft
 
-    def counted(self, batch, stream):
+    def count(self, batch, stream):
         counts.append(len(batch.label))
         return craft(self, batch, stream)
 
-    monkeypatch.setattr(Crafting, "crafted", counted)
+    monkeypatch.setattr(AttackJob, "craft", count)
     return counts
 
 
-def test_strategies_share_attacks_on_the_member_they_share(runs, cohort, crafted_batches):
+def test_ensembles_share_attacks_on_the_member_they_share(runs, cohort, crafted):
     n_test = len(cohort.part("test"))
-    on_member = EvaluationRecipe(epsilons=(20.0,), attacks=(PGD,), masking_records=0)
-    evaluate(runs, cohort, on_member)
-    assert sum(crafted_batches) == n_test
-    crafted_batches.clear()
-    other = AttackRecipe(kind="pgd", target="member 1", options={"n_steps": 2})
-    evaluate(runs, cohort, EvaluationRecipe(epsilons=(20.0,), attacks=(other,), masking_records=0))
-    assert sum(crafted_batches) == 2 * n_test
+    evaluate(runs, cohort, [QUICK], options=NO_CHECKS)
+    assert sum(crafted) == n_test
+    crafted.clear()
+    evaluate(runs, cohort, [AttackCondition(QUICK, "member 1")], options=NO_CHECKS)
+    assert sum(crafted) == 2 * n_test
 
 
-def test_what_is_in_the_store_is_not_crafted_again(runs, cohort, crafted_batches, tmp_path):
-    evaluation = EvaluationRecipe(epsilons=(20.0, 30.0), attacks=(PGD,), masking_records=0)
-    first = evaluate(runs, cohort, evaluation, store=tmp_path)
-    n_batches = len(crafted_batches)
-    again = evaluate(runs, cohort, evaluation, store=tmp_path)
-    assert len(crafted_batches) == n_batches
+def test_what_is_in_the_cache_is_not_crafted_again(runs, cohort, crafted, tmp_path):
+    attacks = [QUICK, PGD(30.0, n_steps=2)]
+    first = evaluate(runs, cohort, attacks, options=NO_CHECKS, cache=tmp_path)
+    n_batches = len(crafted)
+    again = evaluate(runs, cohort, attacks, options=NO_CHECKS, cache=tmp_path)
+    assert len(crafted) == n_batches
     assert again.rows == first.rows
     kept = sorted(tmp_path.rglob("*.safetensors"))
     kept[0].unlink()
     damaged = bytearray(kept[-1].read_bytes())
     damaged[-1] ^= 1
-    kept[-1].write_bytes(damaged)  # lost and damaged ones come back, to the bit
-    assert evaluate(runs, cohort, evaluation, store=tmp_path).rows == first.rows
-    assert len(crafted_batches) == n_batches + 2
-    assert evaluate(runs, cohort, evaluation).rows == first.rows
+    kept[-1].write_bytes(damaged)  # lost and damaged files are made again
+    assert evaluate(runs, cohort, attacks, options=NO_CHECKS, cache=tmp_path).rows == first.rows
+    assert len(crafted) == n_batches + 2
+    assert evaluate(runs, cohort, attacks, options=NO_CHECKS).rows == first.rows
 
 
-def test_a_key_is_about_everything_that_matters(runs, cohort):
-    base, indices = runs["baseline"], cohort.part("test")
+def test_a_key_depends_on_everything_that_matters(runs, cohort):
+    base, data = runs["baseline"], CohortData(cohort, "test")
+    every = np.arange(len(data))
+
+    def key(attack=QUICK, target="", seed=0, positions=every, ensemble=base):
+        return AttackJob(AttackCondition(attack, target), ensemble, seed).key(data, positions)
+
     keys = [
-        Crafting(PGD, 20.0, base, 0).key(cohort, indices),
-        Crafting(PGD, 21.0, base, 0).key(cohort, indices),
-        Crafting(PGD, 20.0, base, 1).key(cohort, indices),
-        Crafting(PGD, 20.0, base, 0).key(cohort, indices[1:]),
-        Crafting(PGD, 20.0, base, 0).key(cohort, indices[::-1]),
-        Crafting(AttackRecipe(kind="pgd", options={"n_steps": 3}), 20.0, base, 0).key(cohort, indices),
-        Crafting(AttackRecipe(kind="sap"), 20.0, base, 0).key(cohort, indices),
-        Crafting(AttackRecipe(kind="pgd", target="ensemble", options={"n_steps": 2}), 20.0, base, 0).key(
-            cohort, indices
-        ),
+        key(),
+        key(PGD(21.0, n_steps=2)),
+        key(PGD(20.0, n_steps=3)),
+        key(SAP(20.0)),
+        key(target="ensemble"),
+        key(seed=1),
+        key(positions=every[1:]),
+        key(positions=every[::-1]),
     ]
     assert len(set(keys)) == len(keys)
-    renamed = AttackRecipe(kind="pgd", name="mine", options={"n_steps": 2})
-    assert Crafting(renamed, 20.0, runs["dec+part"], 0).key(cohort, indices) == keys[0]
+    named = AttackCondition(QUICK, name="mine")
+    assert AttackJob(named, runs["dec+part"], 0).key(data, every) == keys[0]
     with torch.no_grad():
         next(base.members[0].parameters()).view(-1)[0] += 1e-6
-    assert Crafting(PGD, 20.0, base, 0).key(cohort, indices) != keys[0]
+    assert key() != keys[0]
 
 
-def test_a_member_is_known_by_its_bands_too(runs):
-    hashes = [member_hashes(ensemble) for ensemble in runs.values()]
+def test_a_network_is_identified_by_its_bands_and_classes_too(runs):
+    hashes = [[hash_module(member) for member in ensemble.members] for ensemble in runs.values()]
     assert hashes[0][0] == hashes[1][0]
     assert hashes[0][1] != hashes[1][1]
     relu, tanh = (torch.nn.Sequential(torch.nn.Linear(2, 2), kind()) for kind in (torch.nn.ReLU, torch.nn.Tanh))
     tanh.load_state_dict(relu.state_dict())
-    one, other = member_hashes(Ensemble([relu, tanh], ("a", "b"), runs["baseline"].spec))
-    assert one != other
-    runs["dec+part"].members[1].bands.edges_hz += 1
-    assert member_hashes(runs["dec+part"])[1] != hashes[1][1]
+    assert hash_module(relu) != hash_module(tanh)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Offset(Attack):
+    """An attack of somebody else: adds epsilon, or what a function makes of it."""
+
+    scale: object = None
+    table: tuple = ()
+
+    def perturb(self, model, x, y, valid, generator):
+        return x + self.epsilon
+
+
+def test_an_attack_is_identified_by_its_class_and_parameters():
+    class Other(Offset):
+        def perturb(self, model, x, y, valid, generator):
+            return x - self.epsilon
+
+    attacks = [
+        Offset(1.0),
+        Other(1.0),
+        Offset(2.0),
+        Offset(1.0, table=(1, 2)),
+        Offset(1.0, table=(1, (2,))),
+        Offset(1.0, scale=np.ones(3)),
+        Offset(1.0, scale=torch.ones(3)),
+        Offset(1.0, scale=torch.zeros(3)),
+        Offset(1.0, scale={"a": 1}),
+        Offset(1.0, scale=len),
+        Offset(1.0, scale=lambda x: x),
+        Offset(1.0, scale=torch.nn.Identity()),
+        WorstCase(1.0, attacks=(PGD(1.0),)),
+        WorstCase(1.0, attacks=(APGD(1.0),)),
+    ]
+    hashes = [hash_attack(attack) for attack in attacks]
+    assert len(set(hashes)) == len(hashes)
+    assert hash_attack(Offset(1.0, scale=np.ones(3))) == hashes[5]
+    assert hash_attack(PGD(1.0)) == hash_attack(PGD(1.0))
 
 
 def test_shards_cover_every_recording_once(runs, cohort):
-    indices, plan = np.arange(70) % len(cohort), plan_conditions(EvaluationRecipe(attacks=()))
-    sitting = EvaluationContext(list(runs.values()), cohort, indices, plan, [np.arange(70)], 0, None, "cpu")
-    found = list(predict_shards(sitting, plan_shards(sitting, 0, drawn=[3, 69]), None))
-    places = np.concatenate([shard.places for shard, _ in found])
-    np.testing.assert_array_equal(np.sort(places), np.arange(70))
+    data = CohortData(cohort, "test")
+    n, last = len(data), len(data) - 1
+    context = EvaluationContext(list(runs.values()), data, [None], [np.arange(n)], 0, None, "cpu")
+    found = list(predict_shards(context, plan_shards(context, 0, shown=[3, last]), None))
+    rows = np.concatenate([shard.rows for shard, _ in found])
+    np.testing.assert_array_equal(np.sort(rows), np.arange(n))
     for e, ensemble in enumerate(runs.values()):
-        said = np.concatenate([answered.probs[e] for _, answered in found])
-        alone = ensemble.member_probs(cohort.batch(indices[places], ensemble.input))
-        np.testing.assert_allclose(said, alone, atol=TOLERANCE)
-    drawn = {place: batch for _, answered in found for place, batch in answered.drawn.items()}
-    assert drawn.keys() == {3, 69}
-    torch.testing.assert_close(drawn[69].signal, cohort.batch(indices[[69]], ensemble.input).signal)
+        probs = np.concatenate([result.probs[e] for _, result in found])
+        np.testing.assert_allclose(probs, ensemble.member_probs(data.batch(rows, ensemble.input)), atol=1e-5)
+    shown = {row: batch for _, result in found for row, batch in result.shown.items()}
+    assert shown.keys() == {3, last}
+    torch.testing.assert_close(shown[last].signal, data.batch(np.array([last]), ensemble.input).signal)
 
 
-@pytest.mark.parametrize(
-    ("recipe", "reason"),
-    [
-        (AttackRecipe(kind="pgd", target="member 5"), "member below 2, found member 5"),
-        (AttackRecipe(kind="pgd", options={"stepz": 1}), "unknown option stepz; known: norm, n_steps"),
-        (AttackRecipe(kind="pgd", options={"n_steps": "many"}), "n_steps: expected a value such as 20, found 'many'"),
-        (AttackRecipe(kind="pgd", options={"n_steps": 0}), "n_steps: expected a value such as 20, found 0"),
-        (AttackRecipe(kind="pgd", options={"n_steps": True}), "found True"),
-        (AttackRecipe(kind="pgd", options={"random_start": 1}), "random_start"),
-        (AttackRecipe(kind="apgd", options={"objective": "mse"}), "objective: expected 'ce' or 'dlr', found 'mse'"),
-        (AttackRecipe(kind="sap", options={"norm": "l2"}), "norm"),
-        (AttackRecipe(kind="pgd", options={"step": float("inf")}), "step: expected a value such as 0.1, found inf"),
-        (AttackRecipe(kind="sap", options={"sizes": (4, 6)}), "sizes: expected odd numbers of samples"),
-        (AttackRecipe(kind="sap", options={"sizes": ()}), "sizes: expected odd"),
-        (AttackRecipe(kind="sap", options={"widths": ("a",)}), "widths: expected numbers above 0"),
-        (
-            AttackRecipe(kind="sap", options={"sizes": (5, 7), "widths": (1.0,), "pairs": True}),
-            "as many sizes as widths",
-        ),
-        (AttackRecipe(kind="worst", target="ensemble", options={"attacks": 1}), "unknown option attacks"),
-    ],
-)
-def test_attacks_that_cannot_be_made_say_why(runs, cohort, recipe, reason):
-    with pytest.raises(AttackError, match=reason):
-        evaluate(runs, cohort, EvaluationRecipe(epsilons=(20.0,), attacks=(recipe,), masking_records=0))
+def test_members_without_weights_are_evaluated(runs):
+    """A network without parameters has no device of its own."""
+
+    class Fixed(torch.nn.Module):
+        def forward(self, x):
+            return torch.stack([x.mean(dim=(1, 2)), x.std(dim=(1, 2))], dim=1)
+
+    ensemble = Ensemble([Fixed(), Fixed()], ("a", "b"), runs["baseline"].input)
+    x = np.random.default_rng(0).normal(size=(6, 1, 50))
+    card = evaluate(ensemble, (x, np.arange(6) % 2), [Offset(1.0)], options=NO_CHECKS)
+    assert card.conditions[1].attack == "Offset"

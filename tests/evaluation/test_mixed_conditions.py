@@ -5,59 +5,59 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ecgquorum.evaluation.conditions import Condition, mixtures
-from ecgquorum.evaluation.metric_rows import Answers
+from ecgquorum.evaluation.conditions import Condition, find_mixtures
 from ecgquorum.evaluation.mixed_conditions import (
-    assignments,
-    mixed,
+    draw_assignments,
+    mix_predictions,
     mixed_accuracy,
-    mixed_deferral_auc,
+    mixed_augrc,
     mixed_deferral_curve,
 )
-from ecgquorum.metrics.measures import bootstrap, deferral_auc
+from ecgquorum.evaluation.predictions import LabelledPredictions
+from ecgquorum.metrics import augrc, bootstrap
 
 
-def answers(seed, n=40, accuracy=0.7):
+def make_predictions(seed, n=40, accuracy=0.7):
     rng = np.random.default_rng(seed)
-    truth = rng.integers(3, size=n)
-    said = np.where(rng.random(n) < accuracy, truth, (truth + 1) % 3)
-    probs = np.eye(3)[said][:, None].repeat(2, axis=1) * 0.8 + 0.2 / 3
-    return Answers(truth, probs, rng.random(n))
+    labels = rng.integers(3, size=n)
+    predicted = np.where(rng.random(n) < accuracy, labels, (labels + 1) % 3)
+    probs = np.eye(3)[predicted][:, None].repeat(2, axis=1) * 0.8 + 0.2 / 3
+    return LabelledPredictions(labels, probs, rng.random(n))
 
 
 @given(st.integers(4, 300), st.integers(0, 5))
-def test_the_shares_are_those_of_the_method(n_records, seed):
-    assigned = assignments(n_records, seed, draws=3)
+def test_the_shares_are_as_documented(n_records, seed):
+    assigned = draw_assignments(n_records, seed, draws=3)
     for draw in assigned:
         counts = np.bincount(draw, minlength=4)
         np.testing.assert_allclose(counts, np.array([0.5, 0.25, 0.15, 0.1]) * n_records, atol=1.0)
 
 
 def test_every_ensemble_gets_the_same_assignment():
-    np.testing.assert_array_equal(assignments(100, 0), assignments(100, 0))
-    assert (assignments(100, 0) != assignments(100, 1)).any()
-    assert len({tuple(draw) for draw in assignments(100, 0)}) == 50
+    np.testing.assert_array_equal(draw_assignments(100, 0), draw_assignments(100, 0))
+    assert (draw_assignments(100, 0) != draw_assignments(100, 1)).any()
+    assert len({tuple(draw) for draw in draw_assignments(100, 0)}) == 50
 
 
 def test_a_recording_comes_at_its_strength():
-    strengths = [answers(seed) for seed in range(4)]
-    strengths = [Answers(strengths[0].truth, s.member_probs, s.uncertainty) for s in strengths]
+    strengths = [make_predictions(seed) for seed in range(4)]
+    strengths = [LabelledPredictions(strengths[0].labels, s.raw_member_probs, s.uncertainty) for s in strengths]
     assigned = np.arange(40) % 4
-    wrong, uncertainty = mixed(strengths, assigned)
+    errors, uncertainty = mix_predictions(strengths, assigned)
     for place, strength in enumerate(assigned):
-        assert wrong[place] == (not strengths[strength].right[place])
+        assert errors[place] == (not strengths[strength].correct[place])
         assert uncertainty[place] == strengths[strength].uncertainty[place]
 
 
 def test_a_mixture_of_the_same_is_the_same():
-    natural = answers(3)
-    assigned = assignments(40, 0)
-    plain = bootstrap(lambda w: deferral_auc(~natural.right, natural.uncertainty, w), 40)
-    area = mixed_deferral_auc([natural] * 4, assigned)
+    natural = make_predictions(3)
+    assigned = draw_assignments(40, 0)
+    plain = bootstrap(lambda w: augrc(~natural.correct, natural.uncertainty, w), 40)
+    area = mixed_augrc([natural] * 4, assigned)
     assert (area.value, area.low, area.high) == pytest.approx((plain.value, plain.low, plain.high))
-    assert mixed_accuracy([natural] * 4, assigned).value == pytest.approx(natural.right.mean())
+    assert mixed_accuracy([natural] * 4, assigned).value == pytest.approx(natural.correct.mean())
     kept, errors = mixed_deferral_curve([natural] * 4, assigned)
-    assert errors[-1] == pytest.approx(1 - natural.right.mean())
+    assert errors[-1] == pytest.approx(1 - natural.correct.mean())
     assert np.trapezoid(errors, kept) == pytest.approx(area.value)
 
 
@@ -66,4 +66,4 @@ def test_attacks_on_some_recordings_or_of_few_strengths_are_not_mixed():
     conditions += [Condition("pgd", "member 0", e) for e in (75.0, 10.0, 50.0, 100.0)]
     conditions += [Condition("sap", "member 0", e) for e in (10.0, 50.0)]
     conditions += [Condition("pgd", "ensemble", e, 20) for e in (10.0, 50.0, 75.0)]
-    assert mixtures(conditions) == [("pgd", "member 0", (2, 3, 1))]
+    assert find_mixtures(conditions) == [("pgd", "member 0", (2, 3, 1))]

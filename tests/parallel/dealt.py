@@ -3,6 +3,7 @@
 Everything is in double precision, where a difference in method cannot hide behind rounding.
 """
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -11,17 +12,14 @@ import torch
 from torch import nn
 
 from ecgquorum import Cohort
-from ecgquorum.members.contract import count_features
 from ecgquorum.parallel import distributed
 from ecgquorum.parallel.batch_layers import shard_network
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import parse_recipe
-from ecgquorum.training import plan_jobs
-from ecgquorum.training.decorrelation import Decorrelation
-from ecgquorum.training.jobs import build_recipe_member
-from ecgquorum.training.loop import SilentObserver, train_unit
-from ecgquorum.training.phases import AdversarialPhase, BasePhase, DvergePhase, PhaseContext
-from ecgquorum.training.strategy import plan_phase
+from ecgquorum.strategies import Decorrelation, Harden, Step
+from ecgquorum.training import PhaseContext, check_trainable, plan_jobs
+from ecgquorum.training.loop import fit_job
+from ecgquorum.training.step import EpochStats
 
 RECIPE = """
 name = "dealt"
@@ -37,17 +35,16 @@ epochs = 1
 batch_size = 9
 gain = 1.2
 label_smoothing = 0.05
-[decorrelation]
+[strategies.dec]
 projected = 4
-[adversarial]
+[strategies.adv]
 steps = 2
 epochs = 1
-[dverge]
+[strategies.dverge]
 steps = 2
 epochs = 1
 different_classes = true
 """
-PHASES = {"base": BasePhase, "hardened": BasePhase, "adv": AdversarialPhase, "dverge": DvergePhase}
 CASES = [
     (kind, phase, decorrelated)
     for kind in ("compact", "dilated")
@@ -71,24 +68,33 @@ def doubled(batch):
 
 
 def trained(cohort, case, out):
-    """The tensors of a training's checkpoint and, in `history`, its losses epoch by epoch."""
+    """The tensors of a job's checkpoint and, in `history`, its losses epoch by epoch."""
     kind, name, decorrelated = case
-    recipe = parse_recipe(RECIPE.replace("KIND", kind))
-    phase = "base" if name == "hardened" else name
-    plan = plan_phase(recipe, phase)
+    plan = check_trainable(parse_recipe(RECIPE.replace("KIND", kind)), cohort)
     if name == "hardened":
-        plan = plan.model_copy(update={"attacked": 0.4, "attack_epsilon": 50.0})
-    spec = InputSpec(cohort.leads, cohort.rate_hz, "microvolt", recipe.input.window_s)
-    setting = Precise(cohort, spec, recipe, plan, torch.device("cpu"), (name,))
-    built = {"n_leads": 1, "n_classes": len(cohort.classes), "rate_hz": cohort.rate_hz}
-    members = [build_recipe_member(recipe, i, **built).double() for i in range(2 if name == "dverge" else 1)]
-    n_features = count_features(members[0], cohort.batch([0], spec).signal.double())
-    stored = torch.randn(len(cohort.part("train")), n_features, generator=torch.Generator().manual_seed(1))
-    terms = [Decorrelation(recipe.decorrelation, [stored] if decorrelated else [], cohort) for _ in members]
-    unit = next(unit for unit in plan_jobs(recipe, "data") if unit.phase == phase)
+        plan = dataclasses.replace(plan, strategy=plan.strategy + Harden(share=0.4, epsilon=50.0))
+    phase = next(one for one in plan.phases() if one.name == name.replace("hardened", "base"))
+    job = next(job for job in plan_jobs(plan, "data") if job.phase == phase.name)
+    members = [plan.build_member(cohort, index).double() for index in job.members]
+    stored = torch.randn(len(cohort.part("train")), 6, generator=torch.Generator().manual_seed(1))
+    context = Precise(
+        members=members,
+        indices=job.members,
+        phase=phase.name,
+        cohort=cohort,
+        spec=InputSpec(cohort.leads, cohort.rate_hz, "microvolt", plan.recipe.input.window_s),
+        options=plan.recipe.training,
+        strategy=plan.strategy,
+        earlier=[[stored] if decorrelated else [] for _ in members],
+        device=torch.device("cpu"),
+        seed=0,
+        stream=(name,),
+    )
     path = out / f"{kind}-{name}-{decorrelated}.safetensors"
-    state = train_unit(PHASES[name](members, setting, terms), unit, path, SilentObserver(), lambda rows: None)
-    rows = [[row["loss"], row["tune_loss"], row["tune_accuracy"], row["decorrelation"]] for row in state.history]
+    state = fit_job(job, phase, context, path, lambda *_: None, lambda rows: None)
+    rows = [
+        [row["loss"], row["tune_loss"], row["tune_accuracy"], row.get("decorrelation", 0.0)] for row in state.history
+    ]
     history = torch.tensor(rows, dtype=torch.float64)
     return {**{k: v.clone().contiguous() for k, v in state.weights.items()}, "history": history}
 
@@ -151,13 +157,26 @@ def train_any_network(n_steps=3):
 
 def decorrelated(cohort):
     """The term of a batch of 11, summed over ranks, and its gradient with respect to all features."""
-    recipe = parse_recipe(RECIPE.replace("KIND", "compact")).decorrelation
     generator = torch.Generator().manual_seed(3)
     features = torch.randn(11, 8, generator=generator, dtype=torch.float64)
     stored = torch.randn(len(cohort.part("train")), 8, generator=generator)
     share = distributed.shard_batch(11)
     mine = features[share.rows()].clone().requires_grad_()
-    value = Decorrelation(recipe, [stored], cohort)(mine, cohort.part("train")[:11], generator)
+    step = Step(
+        member=nn.Identity(),
+        index=1,
+        phase="base",
+        epoch=0,
+        batch=cohort.batch(cohort.part("train")[:11], InputSpec(cohort.leads, cohort.rate_hz)).of(share.rows()),
+        rows=torch.arange(11)[share.rows()],
+        n_records=11,
+        earlier=[stored[:11]],
+        generator=generator,
+        share=share,
+        stats=EpochStats(),
+        features=mine,
+    )
+    value = Decorrelation(projected=4).loss_terms(step) * share.weight
     value.backward()
     total = value.detach()[None]
     share.add_up([total])

@@ -30,18 +30,18 @@ EXACT = {"rtol": 1e-7, "atol": 1e-9}
 RUN_RECIPE = """
 name = "ranks"
 members = 2
-strategy = "dec+part"
+strategy = "dec+part+harden"
 [input]
 window_s = 5.0
 [member]
 width = 0.125
 [training]
 epochs = 3
-batch_size = 16
-attacked = 0.5
-attack_epsilon = 50.0
-[decorrelation]
+batch_size = 19
+[strategies.dec]
 projected = 4
+[strategies.harden]
+epsilon = 50.0
 """
 
 

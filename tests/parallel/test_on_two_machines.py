@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from ecgquorum import Scorecard, evaluate, load_ensemble, run_study
+from ecgquorum import Scorecard, load_ensemble, run_study
 from ecgquorum.ensemble.prediction import TOLERANCE
+from ecgquorum.evaluation import evaluate_recipe
 from ecgquorum.evaluation.conditions import NATURAL
 from ecgquorum.parallel import LocalExecutor
 from ecgquorum.parallel.executor import Lost
@@ -29,7 +30,7 @@ from ecgquorum.parallel.ray_executor import RayExecutor
 
 POLICY = Threshold(0.5)
 SMALL_STUDY = """
-strategies = ["baseline", "dec+adv"]
+compare = ["baseline", "dec+adv"]
 name = "small"
 members = 2
 [input]
@@ -43,9 +44,9 @@ batch_size = 16
 source = "synthetic:physionet2017"
 records = 90
 seconds = 4.0
-[decorrelation]
+[strategies.dec]
 projected = 8
-[adversarial]
+[strategies.adv]
 steps = 1
 step = 1.0
 epochs = 1
@@ -76,11 +77,11 @@ def assert_same_scorecard(found, expected):
         return [replace(row, value=None, low=None, high=None) for row in card.rows]
 
     assert asked(found) == asked(expected)
-    assert found.answers.keys() == expected.answers.keys()
-    for (ensemble, condition), said in expected.answers.items():
+    assert found.predictions.keys() == expected.predictions.keys()
+    for (ensemble, condition), one in expected.predictions.items():
         tolerance = TOLERANCE if expected.conditions[condition].attack == NATURAL else 1e-3
-        other = found.answers[ensemble, condition].member_probs
-        np.testing.assert_allclose(other, said.member_probs, rtol=0, atol=tolerance)
+        other = found.predictions[ensemble, condition].raw_member_probs
+        np.testing.assert_allclose(other, one.raw_member_probs, rtol=0, atol=tolerance)
 
 
 def test_a_study_is_the_same(two_machines, tmp_path, monkeypatch):
@@ -222,4 +223,4 @@ def test_evaluate_takes_a_cluster(two_machines, tiny_run, tiny_cohort, tmp_path)
     ran = command("evaluate", tiny_run, "--cohort", tiny_cohort.path, "--out", out, *options)
     assert ran.returncode == 0, ran.stderr
     protocol = EvaluationRecipe().changed(attacks=("pgd",), epsilons=(50.0,), part="tune")
-    assert_same_scorecard(Scorecard.load(out), evaluate(load_ensemble(tiny_run), tiny_cohort, protocol))
+    assert_same_scorecard(Scorecard.load(out), evaluate_recipe(load_ensemble(tiny_run), tiny_cohort, protocol))

@@ -1,21 +1,24 @@
+"""Recipes: what ships loads and resolves, mistakes are explained, and old keys say what to write instead."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ecgquorum import load_recipe
 from ecgquorum.errors import RecipeError
-from ecgquorum.recipes import parse_recipe, recipe_names
-from ecgquorum.training.jobs import build_recipe_member
+from ecgquorum.recipes import load_study, parse_recipe, recipe_names, strategy_names, without_hardening
+from ecgquorum.training import resolve_recipe
 from tests.conftest import REPOSITORY
 
 
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "recipes").glob("*.toml")), ids=lambda path: path.stem)
-def test_every_recipe_loads_by_path_and_name_and_builds(path):
+def test_every_recipe_loads_by_path_and_name_and_resolves(path):
     recipe = load_recipe(path)
     assert recipe == load_recipe(path.stem)
     assert recipe.name == path.stem
-    rate_hz, n_leads, n_classes = (500.0, 12, 9) if "cpsc" in path.stem else (300.0, 1, 4)
-    build_recipe_member(recipe, recipe.members - 1, n_leads=n_leads, n_classes=n_classes, rate_hz=rate_hz)
+    assert (recipe.input.leads == 12) == ("cpsc" in path.stem)
+    for strategy in load_study(path).compare:
+        assert resolve_recipe(recipe.with_strategy(strategy)).strategy.name == strategy
 
 
 def test_all_recipes_ship():
@@ -26,14 +29,17 @@ def test_all_recipes_ship():
 def test_the_resolved_recipe_means_the_same(name):
     recipe = load_recipe(name)
     assert parse_recipe(recipe.toml()) == recipe
+    resolved = resolve_recipe(recipe).recipe
+    assert parse_recipe(resolved.toml()) == resolved
+    assert resolve_recipe(resolved).recipe == resolved
 
 
 @given(st.lists(st.tuples(st.floats(0, 70), st.floats(71, 150)), min_size=1, max_size=3))
 def test_bands_survive_being_written_down(bands):
-    text = f'name = "x"\nstrategy = "part"\n[partition]\nbands = ["all", {[list(band) for band in bands]}]'
-    recipe = parse_recipe(text)
-    assert recipe.bands_of(1) == tuple(bands)
-    assert parse_recipe(recipe.toml()) == recipe
+    text = f'name = "x"\nstrategy = "part"\n[strategies.part]\nbands = ["all", {[list(band) for band in bands]}]'
+    plan = resolve_recipe(parse_recipe(text))
+    assert plan.strategy.bands_of(1) == tuple(bands)
+    assert resolve_recipe(parse_recipe(plan.recipe.toml())).strategy == plan.strategy
 
 
 @pytest.mark.parametrize(
@@ -48,32 +54,23 @@ def test_bands_survive_being_written_down(bands):
         ('name = "x"\n[training]\nbatch_size = 1', "training.batch_size: expected greater than or equal to 2"),
         ('name = "x"\n[input]\nwindow_s = inf', "input.window_s: expected a finite number"),
         ('name = "x"\n[input]\nwindow_s = 1e12', "input.window_s: expected less than or equal to 3600"),
+        ('name = "x"\n[input]\nleads = 0', "input.leads: expected greater than or equal to 1"),
         (
             'name = "x"\n[input]\nwindow_s = 9.0\n[training]\ncrop_s = 10.0',
             "crop_s: expected at most input.window_s, 9, found 10",
         ),
         ('name = "x"\n[training]\nrepeat = { A = 0 }', "training.repeat.A: expected greater"),
-        ('name = "x"\n[member]\nkind = "huge"', "member.kind: expected 'compact' or 'dilated', found 'huge'"),
-        ('name = "x"\n[partition]\nbands = []', "partition.bands"),
-        ('name = "x"\n[partition]\nbands = ["treble"]', "rings:odd or a list of .low, high. in Hz .*found 'treble'"),
-        ('name = "x"\n[partition]\nbands = ["all", []]', "partition.bands: expected all"),
-        ('name = "x"\n[partition]\nbands = [[[5, 5]]]', "0 <= low < high"),
-        ('name = "x"\n[partition]\nbands = [[[0, 15, 3]]]', "partition.bands: expected all"),
-        ('name = "x"\nstrategy = "dec+prat"', "sum of dec, part, adv, dverge such as dec\\+part, found 'prat'"),
-        ('name = "x"\nstrategy = "dec+dec"', "one of them twice"),
-        ('name = "x"\nstrategy = "baseline+dec"', "found 'baseline'"),
+        ('name = "x"\nstrategy = "dec+dec"', "found dec twice"),
         ('name = "x"\nstrategy = ""', "strategy: expected baseline or a sum"),
-        ('name = "x"\nmembers = 1\nstrategy = "dverge"', "at least 2 members"),
         ('name = "x"\nseed = 1\nseed = 2', "expected TOML"),
-        ('name = "x"\nstrategies = ["dec", "dec"]', "each of them once"),
-        ('name = "x"\nstrategies = []', "strategies"),
-        ('name = "x"\nstrategies = ["dec+part", "part+dec"]', "each of them once"),
+        ('name = "x"\ncompare = ["dec", "dec"]', "dec twice"),
+        ('name = "x"\ncompare = []', "compare"),
+        ('name = "x"\ncompare = ["dec+part", "part+dec"]', "dec.part twice"),
         ('name = "x"\n[[evaluation.attacks]]\nkind = "pgd"\nname = "worst of all"', "which is taken"),
-        ('name = "x"\nstrategies = ["dce"]', "found 'dce'"),
-        ('name = "x"\nmembers = 1\nstrategies = ["dverge"]', "at least 2 members"),
         ('name = "x"\nmembers = 1\n[[evaluation.attacks]]\nkind = "pgd"\ntarget = "member 1"', "member below 1"),
         ('name = "x"\n[[evaluation.attacks]]\nkind = "pgd"\ntarget = "all"', "member 0.*or.*ensemble.*found 'all'"),
         ('name = "x"\n[[evaluation.attacks]]\nkind = "confident"', "confident: expected the target .ensemble."),
+        ('name = "x"\n[[evaluation.attacks]]\nkind = "quiet"', 'now called "confident"'),
         (
             'name = "x"\n[[evaluation.attacks]]\nknid = "pgd"',
             r"unknown key evaluation.attacks.0.knid; did you mean kind\?",
@@ -90,14 +87,75 @@ def test_mistakes_are_explained(text, reason):
     assert "\n" not in str(caught.value)
 
 
-def test_bands_are_heard_only_by_partitioned_members_and_go_round():
-    recipe = parse_recipe('name = "x"\nmembers = 5')
-    assert [recipe.bands_of(k) for k in range(3)] == ["all"] * 3
-    parted = recipe.with_strategy("dec+part")
-    assert [parted.bands_of(k) for k in range(5)] == ["all", "rings:even", "rings:odd", "rings:even", "rings:odd"]
-    assert recipe.with_strategy("part+dec").parts == parted.parts == {"dec", "part"}
-    with pytest.raises(RecipeError, match="found 'nonsense'"):
-        recipe.with_strategy("nonsense")
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('[member]\nkind = "huge"', "no member is called 'huge'; known: compact, dilated"),
+        ("[member]\nwitdh = 2.0", "unknown option witdh; known: width, dropout"),
+        ('strategy = "dec+prat"', "no strategy is called 'prat'; known: baseline, dec, part, adv, dverge, harden"),
+        ('strategy = "math:sqrt"', "expected a subclass of ecgquorum.strategies.Strategy"),
+        ('strategy = "nowhere:Strategy"', "cannot be imported"),
+        ("[strategies.dce]\nweight = 0.1", "no strategy is called 'dce'"),
+        ("[strategies.dec]\nwieght = 0.1", r"\[strategies.dec\]: unknown key wieght; did you mean weight\?"),
+        ("[strategies.dec]\nweight = -1", r"\[strategies.dec\]: .*weight: expected a number of at least 0, found -1"),
+        ('[strategies.dec]\nweight = "much"', "weight: expected a number"),
+        ("[strategies.dec]\nprojected = 1.5", "projected: expected a whole number"),
+        ('[strategies.dec]\nprojection = "none"', "projection: expected one of regressor"),
+        ("[strategies.part]\nbands = []", "bands: expected an entry"),
+        ('[strategies.part]\nbands = ["treble"]', "rings:odd or a list of .low, high. in Hz .*found 'treble'"),
+        ('[strategies.part]\nbands = ["all", []]', "bands: expected all"),
+        ("[strategies.part]\nbands = [[[5, 5]]]", "0 <= low < high"),
+        ("[strategies.part]\nbands = [[[0, 15, 3]]]", "bands: expected all"),
+        ("[strategies.adv]\nepsilon = 0", "epsilon: expected a number of more than 0"),
+        ("[strategies.dverge]\nsteps = true", "steps: expected a whole number"),
+        ("[strategies.harden]\nshare = 1.5", "share: expected a number of more than 0 and at most 1, found 1.5"),
+    ],
+)
+def test_networks_and_strategies_check_their_own_parameters(text, reason):
+    recipe = parse_recipe(f'name = "x"\n{text}')
+    with pytest.raises(RecipeError, match=reason) as caught:
+        resolve_recipe(recipe)
+    assert str(caught.value).startswith("recipe x: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("[decorrelation]\nweight = 0.1", "[decorrelation] is now [strategies.dec]"),
+        ('[partition]\nbands = ["all"]', "[partition] is now [strategies.part]"),
+        ("[adversarial]\nsteps = 1", "[adversarial] is now [strategies.adv]"),
+        ("[dverge]\nsteps = 1", "[dverge] is now [strategies.dverge]"),
+        ('strategies = ["baseline", "dec"]', 'compare = ["baseline", "dec"]'),
+        (
+            'strategy = "dec"\n[training]\nattacked = 0.25\nattack_epsilon = 75.0',
+            'strategy = "dec+harden" and a table [strategies.harden] with share = 0.25, epsilon = 75.0',
+        ),
+        ("[training]\nattacked = 0.5\nattack_epsilon = 0.05", 'strategy = "harden"'),
+    ],
+)
+def test_old_keys_say_what_to_write_instead(text, instead):
+    with pytest.raises(RecipeError) as caught:
+        parse_recipe(f'name = "x"\n{text}', "old.toml")
+    assert instead in str(caught.value)
+    assert str(caught.value).startswith("old.toml: ")
+
+
+def test_sums_are_written_in_one_order():
+    recipe = parse_recipe('name = "x"\nstrategy = "harden + my.package:Own + part+dec"')
+    assert recipe.strategy == "dec+part+harden+my.package:Own"
+    assert recipe.parts == strategy_names("dec+part+harden+my.package:Own")
+    assert recipe.with_strategy("baseline+harden").strategy == "harden"
+    assert recipe.with_strategy("baseline").parts == ()
+    assert without_hardening("harden") == "baseline" and without_hardening("harden+dec") == "dec"
+
+
+def test_reading_a_recipe_imports_no_code_of_others(tmp_path, monkeypatch):
+    """A bundle's card holds a recipe; looking at it must not run what it names."""
+    (tmp_path / "trap.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    recipe = parse_recipe('name = "x"\nstrategy = "trap:Strategy"\n[member]\nkind = "trap:Net"\nwidth = 3')
+    assert recipe.member.options == {"width": 3}
+    assert parse_recipe(recipe.toml()) == recipe
 
 
 def test_a_binary_file_is_no_recipe(tmp_path):

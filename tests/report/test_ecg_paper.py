@@ -70,13 +70,15 @@ def test_limb_leads_are_derived_and_what_cannot_be_is_named():
     drawn, layout = arrange_leads(eight)
     assert drawn.leads == STANDARD_LEADS and layout == "3x4+1"
     assert arrange_leads(recording(("I", "V1"), 10))[1] == "rows"
-    with pytest.raises(DrawingError, match=r"expected lead II, .*found only I, V1; draw what is there with --layout"):
+    with pytest.raises(
+        DrawingError, match=r"expected lead II, .*found only I, V1; draw the leads there are with --layout"
+    ):
         arrange_leads(recording(("I", "V1"), 10), "6x2")
-    with pytest.raises(DrawingError, match="a layout of 3x4\\+1, 6x2, 12x1, rows, found '4x3'"):
+    with pytest.raises(DrawingError, match="there is no layout '4x3'; choose one of 3x4\\+1, 6x2, 12x1, rows"):
         arrange_leads(eight, "4x3")
-    with pytest.raises(DrawingError, match="a start within its 10 s, found 10 s"):
+    with pytest.raises(DrawingError, match="cannot start at 10 s; the recording lasts 10 s"):
         lay_out(drawn, layout, start_s=10.0)
-    with pytest.raises(DrawingError, match="found 40; draw it at a smaller --gain"):
+    with pytest.raises(DrawingError, match="40 leads do not fit on a page .*smaller --gain"):
         lay_out(recording(tuple(f"X{i}" for i in range(40)), 10), "rows")
 
 

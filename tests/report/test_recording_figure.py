@@ -11,7 +11,7 @@ from PIL import Image
 
 from ecgquorum import Recording, simulate
 from ecgquorum.errors import DrawingError
-from ecgquorum.report import Beneath, recording_figure, write_sheet
+from ecgquorum.report import MapOverlay, recording_figure, write_sheet
 from ecgquorum.report.ecg_paper import STANDARD, Scale, arrange_leads, lay_out
 
 MM_PER_PT = 25.4 / 72
@@ -119,11 +119,11 @@ def texts(figure):
 def test_everything_is_said_on_the_sheet():
     drawn, layout = arrange_leads(simulate("AF", seed=1, seconds=10, rate_hz=250).recording)
     values = np.random.default_rng(0).uniform(size=(2, 12, drawn.n_samples))
-    beneath = Beneath(
+    beneath = MapOverlay(
         values, drawn.leads, "the model says AF", ("member 0: AF 0.9", "member 1: N 0.6"), "how it is made"
     )
     sheet = lay_out(drawn, layout, mapped=drawn.leads, n_maps=2)
-    figure = recording_figure(drawn, sheet, notes=("III derived",), doubts=("mains on II", "x"), beneath=beneath)
+    figure = recording_figure(drawn, sheet, notes=("III derived",), doubts=("mains on II", "x"), overlay=beneath)
     said = "\n".join(texts(figure))
     for expected in (
         *drawn.leads,
@@ -148,7 +148,7 @@ def test_a_map_is_drawn_where_its_time_and_lead_are():
     values = np.zeros((1, 1, drawn.n_samples))
     values[0, 0, 3000:3500] = 1  # 6 to 7 s of V2, which is drawn from 5 to 7.5 s
     sheet = lay_out(drawn, layout, mapped=("V2",), n_maps=1)
-    figure = recording_figure(drawn, sheet, beneath=Beneath(values, ("V2",), "", ("",), ""))
+    figure = recording_figure(drawn, sheet, overlay=MapOverlay(values, ("V2",), "", ("",), ""))
     (band,) = figure.axes[0].images[:-1]
     left, right, _, high = band.get_extent()
     shades = np.asarray(band.get_array())[0]
@@ -174,8 +174,8 @@ def test_the_same_sheet_gives_the_same_bytes_and_other_endings_are_refused(tmp_p
         assert written(tmp_path, ending, spiked()).read_bytes() == first
     with Image.open(io.BytesIO(written(tmp_path, ".PNG", spiked()).read_bytes())) as image:
         assert image.format == "PNG"
-    with pytest.raises(DrawingError, match=r"ends in .png, .svg, .pdf, found .gif"):
+    with pytest.raises(DrawingError, match=r"must end in .png, .svg, .pdf, not in .gif"):
         written(tmp_path, ".gif", spiked())
     (tmp_path / "d.png").mkdir()
-    with pytest.raises(DrawingError, match="found a folder"):
+    with pytest.raises(DrawingError, match="is a folder"):
         write_sheet(recording_figure(spiked(), lay_out(spiked(), "rows")), tmp_path / "d.png")

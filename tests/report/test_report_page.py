@@ -11,10 +11,10 @@ from ecgquorum import Scorecard, write_report
 from ecgquorum.errors import ScorecardError
 from ecgquorum.evaluation.conditions import MASKING
 from ecgquorum.report.figures import FIGURES, draw_figures
-from ecgquorum.report.published_results import published
-from ecgquorum.report.signs import masking_findings
-from ecgquorum.report.table_formats import as_csv, as_latex, as_markdown
-from ecgquorum.report.tables import tables_of
+from ecgquorum.report.findings import masking_findings
+from ecgquorum.report.published_results import paper_value
+from ecgquorum.report.table_formats import to_csv, to_latex, to_markdown
+from ecgquorum.report.tables import build_tables
 
 PHYSIONET = ("N", "A", "O", "~")
 
@@ -45,7 +45,7 @@ def test_every_figure_is_inside_the_page_and_beside_it(page):
 
 def test_every_table_is_inside_the_page_and_beside_it(page, card):
     text = page.read_text()
-    names = {table.name for table in tables_of(card)}
+    names = {table.name for table in build_tables(card)}
     assert {"accuracy", "r_cc_auc", "r_iu_auc", "ua_auc", "deferral", "masking", "classes", "adjusted_r2"} <= names
     beside = {path.name for path in (page.parent / "tables").iterdir()}
     assert beside == {f"{name}.{ending}" for name in names for ending in ("csv", "md", "tex")} | {"all_rows.csv"}
@@ -74,7 +74,7 @@ def test_names_inside_figures_do_not_collide(page):
 def test_every_number_of_every_table_has_its_interval(page, card):
     text = re.sub(r"<svg.*?</svg>", "", page.read_text(), flags=re.DOTALL)
     cells = re.findall(r"<td[^>]*>(.*?)</td>", text, re.DOTALL)
-    assert len(cells) == sum(len(cells) for table in tables_of(card) for _, cells in table.rows)
+    assert len(cells) == sum(len(cells) for table in build_tables(card) for _, cells in table.rows)
     for cell in cells:
         assert re.search(r"<b>-?[\d.]+</b>\s*<span class=\"interval\">-?[\d.]+ to -?[\d.]+</span>", cell) or re.search(
             r"<b>–</b>\s*<span class=\"interval\">\w[^<]+</span>", cell
@@ -84,7 +84,7 @@ def test_every_number_of_every_table_has_its_interval(page, card):
 
 
 def test_the_paper_stands_beside_us(page, card):
-    (accuracy,) = (table for table in tables_of(card) if table.name == "accuracy")
+    (accuracy,) = (table for table in build_tables(card) if table.name == "accuracy")
     ours = dict(accuracy.rows)["dec+part"]
     columns = [label for _, label in accuracy.columns]
     assert columns == ["natural", "10", "50", "75", "100", "10", "50", "75", "100"]
@@ -92,14 +92,14 @@ def test_the_paper_stands_beside_us(page, card):
     assert [cell.paper for cell in ours[5:]] == [None] * 4  # SAP of four steps is not the paper's
     assert ours[0].difference == pytest.approx(ours[0].estimate.value - 85.58)
     assert f"{ours[0].paper:.1f} <i>{ours[0].difference:+.1f}</i>" in page.read_text()
-    assert "simulated" in page.read_text() and "differences mean nothing" in page.read_text()
+    assert "simulated" in page.read_text() and "results mean nothing" in page.read_text()
 
 
 def test_the_papers_figures_are_found_and_no_others():
-    assert published(PHYSIONET, "baseline", "accuracy", "natural", "", 0.0) == pytest.approx(0.8382)
-    assert published(PHYSIONET, "adv", "r_iu_auc", "sap", "member 0", 75.0) == pytest.approx(0.2719)
+    assert paper_value(PHYSIONET, "baseline", "accuracy", "natural", "", 0.0) == pytest.approx(0.8382)
+    assert paper_value(PHYSIONET, "adv", "r_iu_auc", "sap", "member 0", 75.0) == pytest.approx(0.2719)
     cpsc = ("Normal", "AF", "I-AVB", "LBBB", "RBBB", "PAC", "PVC", "STD", "STE")
-    assert published(cpsc, "dec+part", "accuracy", "pgd", "member 0", 0.175) == pytest.approx(0.0845)
+    assert paper_value(cpsc, "dec+part", "accuracy", "pgd", "member 0", 0.175) == pytest.approx(0.0845)
     for strange in (
         (PHYSIONET, "dec+dverge", "accuracy", "natural", "", 0.0),
         (PHYSIONET, "baseline", "ece", "natural", "", 0.0),
@@ -108,18 +108,18 @@ def test_the_papers_figures_are_found_and_no_others():
         (PHYSIONET, "baseline", "accuracy", "square", "member 0", 10.0),
         (("a", "b"), "baseline", "accuracy", "natural", "", 0.0),
     ):
-        assert published(*strange) is None
+        assert paper_value(*strange) is None
 
 
 def test_tables_say_the_same_in_every_form(card):
-    (accuracy,) = (table for table in tables_of(card) if table.name == "accuracy")
-    rows = list(csv.DictReader(as_csv(accuracy).splitlines()))
+    (accuracy,) = (table for table in build_tables(card) if table.name == "accuracy")
+    rows = list(csv.DictReader(to_csv(accuracy).splitlines()))
     assert len(rows) == 2 * 9
     first = accuracy.rows[0][1][1].estimate
     assert float(rows[1]["value"]) == pytest.approx(first.value, abs=1e-4)
     assert (rows[1]["heading"], rows[1]["column"]) == ("PGD, member 0", "10")
     told = f"{first.value:.1f}"
-    markdown, latex = as_markdown(accuracy), as_latex(accuracy)
+    markdown, latex = to_markdown(accuracy), to_latex(accuracy)
     assert told in markdown and told in latex
     assert markdown.count("\n| ") == 2 + 2 and markdown.count("paper 83.8") == 1
     assert latex.count(r"\\") == 2 + 2 * 2 and latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 1
@@ -140,13 +140,13 @@ def test_several_data_sets_get_a_part_each(card, tmp_path, no_figures):
     text = page.read_text()
     assert 'id="part1"' in text and 'id="part2"' in text and "another cohort" in text
     assert (tmp_path / "tables/2_accuracy.csv").is_file()
-    with pytest.raises(ScorecardError, match="found none"):
+    with pytest.raises(ScorecardError, match="no scorecard"):
         write_report([], tmp_path)
 
 
 def test_a_part_that_choices_were_made_on_and_a_strange_cohort_are_pointed_out(card, tmp_path, no_figures):
     tuned = replace(card, data=replace(card.data, part="tune"))
-    assert "not a result" in write_report(tuned, tmp_path / "a").read_text()
+    assert "the results are too good" in write_report(tuned, tmp_path / "a").read_text()
     strange = replace(card, ensembles=tuple(replace(one, same_cohort=False) for one in card.ensembles))
     assert "may have been trained on" in write_report(strange, tmp_path / "b").read_text()
 
@@ -167,11 +167,15 @@ def test_a_scorecard_with_little_in_it_still_makes_a_page(card, tmp_path):
     alone = tuple(replace(one, members=1) for one in card.ensembles)
     rows = tuple(row for row in card.rows if row.attack == "natural" and row.target == "")
     rows = tuple(
-        replace(row, value=None, low=None, high=None, reason="one member") if row.measure.endswith("auc") else row
+        replace(row, value=None, low=None, high=None, reason="one member")
+        if row.metric.endswith(("auc", "augrc"))
+        else row
         for row in rows
     )
-    answers = {
-        key: replace(said, member_probs=said.member_probs[:, :1]) for key, said in card.answers.items() if key[1] == 0
+    predictions = {
+        key: replace(found, raw_member_probs=found.raw_member_probs[:, :1])
+        for key, found in card.predictions.items()
+        if key[1] == 0
     }
     little = replace(
         card,
@@ -179,8 +183,8 @@ def test_a_scorecard_with_little_in_it_still_makes_a_page(card, tmp_path):
         rows=rows,
         conditions=card.conditions[:1],
         records=card.records[:1],
-        answers=answers,
-        examples=tuple(replace(example, crafted={}, drawn_of={}) for example in card.examples),
+        predictions=predictions,
+        examples=tuple(replace(example, attacked={}, ensembles={}) for example in card.examples),
     )
     text = write_report(little, tmp_path).read_text()
     assert set(draw_figures(little)) == {"examples", "confusion"}
@@ -193,18 +197,18 @@ def test_signs_of_masking_are_read_from_the_rows(card):
     def with_advantage(detail, low, high):
         rows = [
             replace(row, value=(low + high) / 2, low=low, high=high)
-            if (row.ensemble, row.attack, row.measure, row.detail) == (name, MASKING, "advantage", detail)
+            if (row.ensemble, row.attack, row.metric, row.detail) == (name, MASKING, "advantage", detail)
             else row
             for row in card.rows
         ]
         return replace(card, rows=tuple(rows))
 
     for knows, less in (("white box", "transfer"), ("transfer", "black box"), ("white box", "black box")):
-        assert f"{less} does better than {knows}" in masking_findings(
+        assert f"{less} makes more errors than {knows}" in masking_findings(
             with_advantage(f"{knows} over {less}", -0.4, -0.1), name
         )
         told = masking_findings(with_advantage(f"{knows} over {less}", -0.4, 0.1), name)
-        assert f"{less} does better than {knows}" not in told
+        assert f"{less} makes more errors than {knows}" not in told
 
 
 def test_figures_name_their_axes(card):
@@ -220,10 +224,10 @@ def test_one_attack_on_two_targets_keeps_its_areas_apart(card):
     twice = [replace(c, attack="pgd") if c.attack == "sap" else c for c in twice]
     rows = [replace(r, attack="mixed pgd", target="ensemble") if r.attack == "mixed sap" else r for r in card.rows]
     both = replace(card, conditions=tuple(twice), rows=tuple(rows))
-    (table,) = (table for table in tables_of(both) if table.name == "deferral")
+    (table,) = (table for table in build_tables(both) if table.name == "deferral")
     assert [label for _, label in table.columns] == ["natural", "mixed pgd, member 0", "mixed pgd, ensemble"]
     name = card.ensembles[0].name
-    wanted = [card.estimate(ensemble=name, attack=f"mixed {a}", measure="deferral_auc").value for a in ("pgd", "sap")]
+    wanted = [card.estimate(ensemble=name, attack=f"mixed {a}", metric="augrc").value for a in ("pgd", "sap")]
     assert [cell.estimate.value / 100 for cell in table.rows[0][1][1:]] == pytest.approx(wanted)
     legends = [ax.get_legend().get_texts()[0].get_text() for ax in draw_figures(both)["deferral"].axes[1:]]
     assert [f"{100 * value:.1f}" in text for value, text in zip(wanted, legends, strict=True)] == [True, True]
@@ -236,10 +240,10 @@ def test_only_the_papers_own_attack_is_compared_with_it(card):
     ]
     other = replace(card, evaluation=card.evaluation | {"attacks": changed})
     for one, compared in ((card, True), (other, False)):
-        (accuracy,) = (table for table in tables_of(one) if table.name == "accuracy")
+        (accuracy,) = (table for table in build_tables(one) if table.name == "accuracy")
         papers = [cell.paper for cell in accuracy.rows[0][1]]
         assert papers[0] is not None and (papers[1] is not None) == compared
-    assert published(PHYSIONET, "part+dec", "accuracy", "natural", "", 0.0) == pytest.approx(0.8558)
+    assert paper_value(PHYSIONET, "part+dec", "accuracy", "natural", "", 0.0) == pytest.approx(0.8558)
 
 
 def test_an_earlier_reports_figures_do_not_stay(card, tmp_path, no_figures):
@@ -251,7 +255,7 @@ def test_an_earlier_reports_figures_do_not_stay(card, tmp_path, no_figures):
 
 def test_examples_show_what_was_attacked(card):
     for example in card.examples:
-        for number, attacked in example.crafted.items():
+        for number, attacked in example.attacked.items():
             change = np.abs(attacked - example.natural[: len(attacked)]).max()
             assert change <= card.conditions[number].epsilon / 1000 + 1e-5
             assert change > 0

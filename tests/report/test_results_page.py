@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from ecgquorum import Scorecard, load_ensemble, model_card, pack, save_bundle, write_report, write_results
+from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import BundleError, ScorecardError
 from ecgquorum.recipes import parse_recipe
-from ecgquorum.report.claims import FAILS, HOLDS, OPEN, claims_of
-from ecgquorum.report.notes import notes_of
+from ecgquorum.report.findings import FAILS, HOLDS, OPEN, check_claims, list_notes
+from ecgquorum.report.published_results import paper_value
 
 PGD_CLAIM = "`dec+part` is more often uncertain when wrong, under PGD"
 
@@ -32,12 +33,12 @@ def packed(tiny_study, card, tmp_path):
     return pack(tiny_study / "runs" / "dec+part", card, tmp_path / "packed")
 
 
-def changed(card, ensemble, measure, attack, values):
+def changed(card, ensemble, metric, attack, values):
     """The scorecard with a value replaced, for every strength."""
     value, low, high = values
     rows = tuple(
         replace(row, value=value, low=low, high=high)
-        if (row.ensemble, row.measure, row.attack, row.detail) == (ensemble, measure, attack, "")
+        if (row.ensemble, row.metric, row.attack, row.detail) == (ensemble, metric, attack, "")
         else row
         for row in card.rows
     )
@@ -52,7 +53,7 @@ def test_the_page_needs_no_answers_and_shows_what_was_measured(tiny_study, card,
     alone = tmp_path / "alone.json"
     alone.write_text((tiny_study / "scorecard.json").read_text())
     text = write_results([Scorecard.load(alone, rows_only=True)], tmp_path / "results.md").read_text()
-    accuracy = card.estimate(ensemble="baseline", attack="natural", target="", measure="accuracy")
+    accuracy = card.estimate(ensemble="baseline", attack="natural", target="", metric="accuracy")
     assert f"{100 * accuracy.value:.1f}" in text and f"{100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}" in text
     assert is_tidy(text)
     assert all(line.count("|") > 2 for line in text.splitlines() if line.startswith("|"))
@@ -66,29 +67,29 @@ def test_the_page_needs_no_answers_and_shows_what_was_measured(tiny_study, card,
 def test_rows_alone_are_refused_where_answers_are_needed(card, tmp_path):
     with pytest.raises(ScorecardError, match="rows only"):
         write_report(card, tmp_path / "report")
-    with pytest.raises(ScorecardError, match="rows only"):
+    with pytest.raises(ScorecardError, match="no predictions to save"):
         card.save(tmp_path / "again.json")
-    with pytest.raises(ScorecardError, match="found none"):
+    with pytest.raises(ScorecardError, match="no scorecard"):
         write_results([], tmp_path / "x.md")
-    with pytest.raises(ScorecardError, match="found two of the same"):
+    with pytest.raises(ScorecardError, match="of the same recordings"):
         write_results([card, card], tmp_path / "x.md")
     assert not list(tmp_path.iterdir())
 
 
 def test_simulated_recordings_prove_nothing_about_the_paper(card, as_real, tmp_path):
     simulated = write_results([card], tmp_path / "s.md").read_text()
-    assert "the differences mean nothing" in simulated and "What holds" not in simulated
+    assert "paper's results mean nothing" in simulated and "claims" not in simulated
     real = write_results([as_real], tmp_path / "r.md").read_text()
-    assert "the differences mean nothing" not in real and "### What holds" in real
-    assert "These are other recordings than the paper's 853" in real
+    assert "paper's results mean nothing" not in real and "### The paper's claims" in real
+    assert "The paper was evaluated on 853 other recordings" in real
     assert is_tidy(real)
 
 
 def test_notes_say_what_must_be_known(as_real):
     def told(**changes):
-        return " ".join(notes_of(replace(as_real, **changes)))
+        return " ".join(list_notes(replace(as_real, **changes)))
 
-    assert "too good, not a result" in told(data=replace(as_real.data, part="tune"))
+    assert "the results are too good" in told(data=replace(as_real.data, part="tune"))
     assert "100 Hz, the paper's at 300" in told(data=replace(as_real.data, rate_hz=100.0))
     strangers = tuple(replace(one, same_cohort=False) for one in as_real.ensembles)
     assert "may have been trained on" in told(ensembles=strangers)
@@ -108,29 +109,29 @@ def test_notes_say_what_must_be_known(as_real):
 )
 def test_a_claim_holds_only_beyond_the_intervals(as_real, ours, verdict):
     against = changed(as_real, "baseline", "r_iu_auc", "pgd", (0.5, 0.4, 0.6))
-    found = {claim.text: claim for claim in claims_of(changed(against, "dec+part", "r_iu_auc", "pgd", ours))}
+    found = {claim.text: claim for claim in check_claims(changed(against, "dec+part", "r_iu_auc", "pgd", ours))}
     claim = found[PGD_CLAIM]
     assert claim.verdict == verdict
-    assert f"dec+part {100 * ours[0]:.1f}" in claim.measured
-    assert "baseline 50.0 (40.0–60.0) at 100 µV" in claim.measured
+    assert f"dec+part {100 * ours[0]:.1f}" in claim.results
+    assert "baseline 50.0 (40.0–60.0) at 100 µV" in claim.results
     assert not any("adv" in text for text in found), "of strategies that were not there"
     assert not any("SAP" in text for text in found), "of an attack with options that are not the paper's"
 
 
 def test_what_is_left_is_said_only_of_attacks_on_the_whole(as_real):
-    left = "more than half is left"
+    left = "right more than half of the time"
 
     def verdict(values):
         cards = as_real
         for one in cards.ensembles:
             cards = changed(cards, one.name, "accuracy", "confident", values)
-        return [c.verdict for c in claims_of(cards) if left in c.text]
+        return [c.verdict for c in check_claims(cards) if left in c.text]
 
     assert verdict((0.8, 0.7, 0.9)) == [HOLDS]
     assert verdict((0.45, 0.3, 0.6)) == [OPEN]
     assert verdict((0.0, 0.0, 0.0)) == [OPEN if 3 / 12 >= 0.5 else FAILS]
     on_members = tuple(row for row in as_real.rows if row.target != "ensemble" or row.attack == "worst of all")
-    assert not [c for c in claims_of(replace(as_real, rows=on_members)) if left in c.text]
+    assert not [c for c in check_claims(replace(as_real, rows=on_members)) if left in c.text]
 
 
 def test_the_comparison_counts_what_lies_above(as_real, tmp_path):
@@ -138,7 +139,9 @@ def test_the_comparison_counts_what_lies_above(as_real, tmp_path):
     low = changed(high, "dec+part", "accuracy", "pgd", (0.0, 0.0, 0.01))
     text = write_results([low], tmp_path / "r.md").read_text()
     (line,) = re.findall(r"^- Accuracy: .*$", text, re.MULTILINE)
-    assert line.startswith("- Accuracy: 1 of 5 figures above it, 1 of them with the whole interval; not above: PGD")
+    assert line.startswith(
+        "- Accuracy: 1 of 5 results above the paper's, 1 of them with the whole interval; not above: PGD"
+    )
     assert "PGD, member 0 100 (-36.3)" in line
 
 
@@ -149,8 +152,8 @@ def test_a_packed_bundle_is_the_same_model_and_says_how_it_did(tiny_study, card,
     for one, other in zip(source.parameters(), again.parameters(), strict=True):
         np.testing.assert_array_equal(one.detach().numpy(), other.detach().numpy())
     rows = again.card["results"]["rows"]
-    natural = [row for row in rows if (row["attack"], row["measure"]) == ("natural", "accuracy")]
-    expected = card.estimate(ensemble="dec+part", attack="natural", target="", measure="accuracy")
+    natural = [row for row in rows if (row["attack"], row["metric"]) == ("natural", "accuracy")]
+    expected = card.estimate(ensemble="dec+part", attack="natural", target="", metric="accuracy")
     assert [row["value"] for row in natural] == [expected.value]
     assert source.card["versions"] == again.card["versions"]
 
@@ -160,13 +163,13 @@ def test_weights_that_two_strategies_share_are_packed_once(tiny_study, card, tmp
     rows = tuple(replace(row, ensemble="twin", value=0.123) for row in card.find(ensemble="dec+part"))
     both = replace(card, ensembles=(twin, *card.ensembles), rows=(*rows, *card.rows))
     results = load_ensemble(pack(tiny_study / "runs" / "dec+part", both, tmp_path / "p")).card["results"]
-    places = [(r["attack"], r["target"], r["epsilon"], r["measure"], r["detail"]) for r in results["rows"]]
+    places = [(r["attack"], r["target"], r["epsilon"], r["metric"], r["detail"]) for r in results["rows"]]
     assert len(set(places)) == len(places)
     assert not any(row["value"] == 0.123 for row in results["rows"])
 
 
 def test_only_the_scorecard_of_these_weights_is_packed_and_nothing_is_overwritten(tiny_run, tiny_study, card, tmp_path):
-    with pytest.raises(BundleError, match="scorecard of its weights"):
+    with pytest.raises(BundleError, match="no results of the weights"):
         pack(tiny_run, card, tmp_path / "packed")
     assert not (tmp_path / "packed").exists()
     run = tiny_study / "runs" / "dec+part"
@@ -178,30 +181,46 @@ def test_only_the_scorecard_of_these_weights_is_packed_and_nothing_is_overwritte
 
 def test_the_model_card_says_all_that_is_asked(packed):
     text = model_card(json.loads((packed / "card.json").read_text()))
-    for heading in ("Intended use", "Data", "Results", "Known failures", "Once more"):
+    for heading in ("Intended use", "Data", "Results", "Limitations", "Reproduce"):
         assert f"\n## {heading}\n" in text
     assert "Not a medical device" in text
     assert "worst of all, 100" in text and "pgd on member 0, 10 |" in text
-    assert "confident of 50 (µV) on the ensemble leaves" in text
+    assert "under confident of 50 (µV) on the ensemble, accuracy is" in text
     assert is_tidy(text)
 
 
 def test_the_model_card_makes_nothing_up(tiny_run, tiny_recipe, packed, tmp_path):
     ensemble = load_ensemble(tiny_run)
-    bare = load_ensemble(save_bundle(ensemble, tiny_recipe, tmp_path / "bare")).card
+    bare = load_ensemble(save_bundle(ensemble, tmp_path / "bare", recipe=tiny_recipe)).card
     bare.pop("temperature")
     text = model_card(bare)
     for heading in ("Data", "Results"):
         assert f"## {heading}" not in text
-    assert "has not been put to the test" in text and "calibrated" not in text and "knows all members" not in text
+    assert "has not been evaluated" in text and "calibrated" not in text and "knows all members" not in text
     assert is_tidy(text)
     card = json.loads((packed / "card.json").read_text())
     natural = [row for row in card["results"]["rows"] if row["attack"] == "natural"]
     unattacked = model_card(card | {"split": {}, "results": card["results"] | {"rows": natural, "part": "tune"}})
-    assert "knows all members" not in unattacked and "| attacked" not in unattacked
+    assert "knows all members" not in unattacked and "| attack," not in unattacked
     assert "drawn with seed" not in unattacked and "too good" in unattacked
     one = parse_recipe(card["recipe"]).model_copy(update={"members": 1, "strategy": "baseline"}).toml()
-    alone = model_card(card | {"members": 1, "recipe": one})
+    alone = model_card(card | {"members": card["members"][:1], "recipe": one})
     assert "one `compact` network" in alone and "mutual information" not in alone
     rounded = model_card(card | {"rounding_moved": 1.49e-4})
     assert "by more than 0.0002" in rounded
+
+
+def test_an_ensemble_without_a_recipe_has_a_card_too(tiny_run, tmp_path):
+    ensemble = load_ensemble(tiny_run)
+    own = Ensemble(ensemble.members, ensemble.classes, ensemble.input)
+    text = model_card(load_ensemble(own.save(tmp_path / "mine")).card)
+    assert text.startswith("# mine\n") and "strategy" not in text and "It was not trained from a recipe." in text
+    assert is_tidy(text)
+
+
+def test_hardened_strategies_are_compared_with_the_papers():
+    classes = ("N", "A", "O", "~")
+    plain = paper_value(classes, "dec+part", "accuracy", "natural", "", 0.0)
+    assert paper_value(classes, "dec+part+harden", "accuracy", "natural", "", 0.0) == plain == pytest.approx(0.8558)
+    assert paper_value(classes, "harden", "accuracy", "natural", "", 0.0) == pytest.approx(0.8382)
+    assert paper_value(classes, "", "accuracy", "natural", "", 0.0) is None

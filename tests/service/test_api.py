@@ -122,8 +122,8 @@ def test_blind_first_nothing_tells_the_answer_before_the_first_verdict(client, d
     listed = {case["id"]: case for case in client.get("/api/recordings").json()["cases"]}
     assert listed[open_case]["answer"] is None
     page = browsed(client, f"/cases/{open_case}")
-    assert "The ensemble:" not in page and "data-revealed>" not in page
-    assert "hidden until you have read it" in browsed(client, "/")
+    assert "Ensemble:" not in page and "data-revealed>" not in page
+    assert "hidden until your first verdict" in browsed(client, "/")
     refused = client.post(f"/api/recordings/{open_case}/verdicts", json={"label": "N"})
     assert refused.status_code == 409 and "claimed" in refused.json()["detail"]
     assert client.put(f"/api/recordings/{open_case}/claim").json()["claimed_by"] == "local"
@@ -133,7 +133,7 @@ def test_blind_first_nothing_tells_the_answer_before_the_first_verdict(client, d
     assert first["state"] == "open" and first["answer"]["label"] in "NAO~"
     assert len(first["answer"]["members"]) == 2
     page = browsed(client, f"/cases/{open_case}")
-    assert "The ensemble:" in page and "data-revealed>" in page
+    assert "Ensemble:" in page and "data-revealed>" in page
     maps = client.get(f"/api/recordings/{open_case}/maps").json()
     assert maps["start_s"] == 0 and maps["stop_s"] == pytest.approx(6.0)
     for member in maps["members"]:

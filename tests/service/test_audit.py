@@ -63,4 +63,4 @@ def test_a_log_that_was_cut_is_found_by_its_head_or_by_a_note(log):
         session.get(HeadRow, 1).number = 9
         session.get(HeadRow, 1).sha256 = session.get(AuditRow, 9).sha256
     assert verdict_on(log).problem == ""
-    assert "entry 12 was noted" in verdict_on(log, noted).problem
+    assert "entry 12 was expected" in verdict_on(log, noted).problem

@@ -61,7 +61,7 @@ def test_from_upload_to_export(page, desk, examples, classify):
         page.keyboard.press("Enter")
         playwright.expect(page.locator("h1")).to_have_text(name)
         playwright.expect(page.locator("#viewer canvas").first).to_be_visible()
-        assert "The ensemble" not in page.inner_text("#review").replace("The ensemble's answer comes after yours.", "")
+        assert "Ensemble:" not in page.inner_text("#review")
         assert page.locator(".votes").count() == 0
 
         playwright.expect(page.locator("[data-label]").first).to_be_enabled()
@@ -69,7 +69,7 @@ def test_from_upload_to_export(page, desk, examples, classify):
         playwright.expect(page.locator("[data-label=N]")).to_have_attribute("aria-checked", "true")
         page.keyboard.press("Enter")
         playwright.expect(page.locator(".votes")).to_be_visible()
-        answered = page.inner_text("h2:has-text('The ensemble:')").removeprefix("The ensemble: ")
+        answered = page.inner_text("h2:has-text('Ensemble:')").removeprefix("Ensemble: ")
         other = next(label for label in "NAO~" if label != answered)
         page.keyboard.press(str("NAO~".index(other) + 1))
         page.keyboard.press("Enter")
@@ -126,7 +126,7 @@ def test_two_readers_do_not_read_the_same_case(make_desk, browser, examples, cla
         pages["Ada"].click("tr.is-open a >> nth=0")
         playwright.expect(pages["Ada"].locator("[data-label]").first).to_be_enabled()
         pages["Bob"].goto(pages["Ada"].url)
-        playwright.expect(pages["Bob"].locator("#review")).to_contain_text("Ada reads it until")
+        playwright.expect(pages["Bob"].locator("#review")).to_contain_text("Claimed by Ada until")
         pages["Ada"].goto(address)
         playwright.expect(pages["Bob"].locator("[data-label]").first).to_be_visible(timeout=PATIENCE_MS)
         for page in pages.values():

@@ -189,13 +189,15 @@ def test_tokens_and_the_log_on_the_command_line(ecgquorum, tmp_path):
     assert token.startswith("ecgq_")
     listed = ecgquorum("token", "list", *data).out
     assert "Ada" in listed and "valid" in listed and token not in listed
-    assert "expected a role" in ecgquorum("token", "add", "Bob", "--role", "boss", *data, code=1).err
+    assert "--role: expected one of" in ecgquorum("token", "add", "Bob", "--role", "boss", *data, code=1).err
     ecgquorum("token", "revoke", "Ada", *data)
     assert "revoked" in ecgquorum("token", "list", *data).out
     head = ecgquorum("audit", "verify", *data).out.split()[-1]
     assert head.startswith("2:")
     assert "intact" in ecgquorum("audit", "verify", "--noted", head, *data).out
-    assert "another than" in ecgquorum("audit", "verify", "--noted", "2:" + "0" * 64, *data, code=1).err
+    assert (
+        "differs from the expected one" in ecgquorum("audit", "verify", "--noted", "2:" + "0" * 64, *data, code=1).err
+    )
     assert "NUMBER:HASH" in ecgquorum("audit", "verify", "--noted", "2", *data, code=1).err
     import sqlite3
 

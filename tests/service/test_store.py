@@ -263,7 +263,7 @@ def test_the_answer_is_hidden_until_the_first_verdict_and_both_are_kept(store, c
         reviews.claim_case(session, row, reviewer(store))
         assert not reviews.may_see_answer(session, row, "reader", blind_first=True)
         assert reviews.may_see_answer(session, row, "reader", blind_first=False)
-        with pytest.raises(UnprocessableError, match="found 'X'"):
+        with pytest.raises(UnprocessableError, match="'X' is not a class"):
             reviews.add_verdict(session, row, reviewer(store), "X", CLASSES)
         assert reviews.add_verdict(session, row, reviewer(store), "A", CLASSES) == "first"
         assert row.state == State.DEFERRED

@@ -10,7 +10,7 @@ import pytest
 
 from ecgquorum import Cohort, Scorecard, build_cohort, load_ensemble, open_source, run_study
 from ecgquorum.errors import AttackError, RecipeError, TrainingError
-from ecgquorum.evaluation.attack_cache import Crafting
+from ecgquorum.evaluation.attack_cache import AttackJob
 from ecgquorum.recipes import load_study, parse_study, recipe_names
 
 from ..conftest import TINY_STUDY
@@ -30,7 +30,9 @@ def test_a_study_leaves_everything_that_explains_it(tiny_study):
 
 def test_the_same_command_again_does_nothing_twice(tiny_study, monkeypatch):
     card = Scorecard.load(tiny_study / "scorecard.json")
-    monkeypatch.setattr("ecgquorum.study.run_study.evaluate", lambda *a, **k: pytest.fail("tested again"))
+    monkeypatch.setattr(
+        sys.modules["ecgquorum.study.run_study"], "evaluate_recipe", lambda *a, **k: pytest.fail("tested again")
+    )
     again, _ = run_study(parse_study(TINY_STUDY), tiny_study)
     assert again.rows == card.rows
 
@@ -39,15 +41,15 @@ def test_a_strategy_and_an_attack_can_be_added_later(tmp_path, monkeypatch):
     study = parse_study(TINY_STUDY.replace("epochs = 2", "epochs = 1"))
     run_study(study.with_strategies(("baseline",)), tmp_path / "s")
     crafted = []
-    craft = Crafting.crafted
-    monkeypatch.setattr(Crafting, "crafted", lambda self, *a: crafted.append(self.recipe.name) or craft(self, *a))
+    craft = AttackJob.craft
+    monkeypatch.setattr(AttackJob, "craft", lambda self, *a: crafted.append(self.condition.name) or craft(self, *a))
     card, _ = run_study(study, tmp_path / "s")
     assert [one.name for one in card.ensembles] == ["baseline", "dec+part"]
     assert set(crafted) == {"confident"}  # pgd and sap on the shared member were there
 
 
 def test_another_recipe_is_refused(tiny_study, tmp_path):
-    with pytest.raises(RecipeError, match="begun with"):
+    with pytest.raises(RecipeError, match="started with another recipe"):
         run_study(parse_study(TINY_STUDY.replace("epochs = 2", "epochs = 3")), tiny_study)
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(RecipeError, match="something else"):
@@ -76,7 +78,7 @@ def test_mistakes_are_found_before_anything_is_trained(tmp_path, text, error):
 
 
 def test_a_study_without_recordings_asks_for_them(tmp_path):
-    with pytest.raises(RecipeError, match="expected --cohort DIR"):
+    with pytest.raises(RecipeError, match="give --cohort DIR"):
         run_study(load_study("physionet2017-compact"), tmp_path / "s")
     assert not (tmp_path / "s").exists()
 
@@ -111,7 +113,12 @@ def test_killed_at_any_point_it_ends_with_the_same_numbers(tiny_study, tmp_path)
 @pytest.mark.parametrize("name", recipe_names())
 def test_every_study_that_ships_names_what_it_compares(name):
     study = load_study(name)
-    assert {"baseline", "dec+part"} <= set(study.strategies)
+    hardened = "compact" in name
+    assert (
+        {"harden", "dec+part+harden"} <= set(study.compare)
+        if hardened
+        else {"baseline", "dec+part"} <= set(study.compare)
+    )
     assert {(a.name, a.target) for a in study.evaluation.attacks} >= {("pgd", "member 0"), ("sap", "member 0")}
     expected = (0.025, 0.05, 0.15, 0.175) if "cpsc" in name else (10.0, 50.0, 75.0, 100.0)
     assert study.evaluation.epsilons == expected
@@ -121,7 +128,7 @@ def test_every_study_that_ships_names_what_it_compares(name):
 def test_the_demo_is_small_enough_for_a_newcomer():
     study = load_study("demo")
     assert study.cohort is not None and study.cohort.records <= 1500
-    assert study.strategies == ("baseline", "dec+part")
+    assert study.compare == ("baseline", "dec+part")
 
 
 @pytest.mark.parametrize("name", ["physionet2017-paper", pytest.param("cpsc2018-paper", marks=pytest.mark.slow)])
@@ -130,7 +137,7 @@ def test_the_papers_studies_run_a_few_steps(name, tmp_path):
     study = load_study(name)
     kind = "cpsc2018" if "cpsc" in name else "physionet2017"
     small = {
-        "strategies": ("dec+part",),
+        "compare": ("dec+part",),
         "members": 2,
         "input": study.input.model_copy(update={"window_s": 1.0}),
         "training": study.training.model_copy(update={"epochs": 1, "batch_size": 36}),

@@ -4,16 +4,17 @@ import re
 
 import pytest
 
-from ecgquorum.metrics.measures import Estimate
+from ecgquorum.metrics import Estimate
 from ecgquorum.recipes import load_study
 from ecgquorum.tuning import Trial, search_space
 from ecgquorum.tuning.page import write_page
-from ecgquorum.tuning.trial import ATTACKED, NATURAL, protocol
+from ecgquorum.tuning.space import ABOVE, BANDS, BELOW, FIRST
+from ecgquorum.tuning.trial import ATTACKED, NATURAL, evaluation_of_trials
 
 STUDY = load_study("physionet2017-compact")
-SPACE = search_space(STUDY.recipe.with_strategy("dec+part"), 300.0).chosen(("member", "decorrelation", "partition"))
+SPACE = search_space(STUDY.recipe.with_strategy("dec+part"), 300.0).restrict(("member", "dec", "part"))
 GIVEN = SPACE.values_of(SPACE.given)
-CUT = {"partition.bands": "cut", "partition.below_hz": 12.5, "partition.above_hz": 7.25, "partition.first": "below"}
+CUT = {BANDS: "cut", BELOW: 12.5, ABOVE: 7.25, FIRST: "below"}
 
 
 def trial(number, natural, attacked, **changed):
@@ -26,7 +27,7 @@ def trial(number, natural, attacked, **changed):
 
 TRIALS = [
     trial(0, 0.712, 0.405),
-    trial(1, 0.752, 0.523, **{"decorrelation.weight": 0.0123}),
+    trial(1, 0.752, 0.523, **{"strategies.dec.weight": 0.0123}),
     trial(2, 0.602, 0.601, **CUT),
     trial(3, 0.611, 0.304),
     Trial(4, GIVEN, {}, "expected a finite loss, found <nan>"),
@@ -37,19 +38,21 @@ TRIALS = [
 def write(tiny_cohort, tmp_path):
     def write(trials, importances=None):
         path = tmp_path / "search.html"
-        return write_page(path, trials, SPACE, tiny_cohort, protocol(STUDY, 200), importances or {}).read_text()
+        return write_page(
+            path, trials, SPACE, tiny_cohort, evaluation_of_trials(STUDY, 200), importances or {}
+        ).read_text()
 
     return write
 
 
 def test_the_page_says_what_came_out(write):
-    page = write(TRIALS, {"decorrelation.weight": 0.7, "member.width": 0.3})
+    page = write(TRIALS, {"strategies.dec.weight": 0.7, "member.width": 0.3})
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", re.sub(r"<(style|svg).*?</\1>", "", page, flags=re.DOTALL)))
     assert "75.2 72.1 to 78.1" in text and "52.3 45.2 to 59.2" in text
     assert "0, as given" in text and "1, chosen" in text
-    assert "The best of many trials there is flattered" in text and "best of 5" in text
+    assert "The best of many trials looks better than it is" in text and "best of 5" in text
     assert "6 natural recordings, and 6 of them under PGD of 50 µV on member 0" in text
-    assert "The test part was not looked at" in text
+    assert "The test part was not used" in text
     assert "0.0123" in text and "12.5" in text and "7.25" in text
     assert "expected a finite loss, found &lt;nan&gt;" in text
     for parameter in SPACE.parameters:
@@ -67,7 +70,7 @@ def test_the_page_opens_offline(write):
 
 def test_nothing_but_failures_is_a_page_too(write):
     page = write([TRIALS[-1]])
-    assert "Trials that failed" in page and "<svg" not in page and "What was searched" in page
+    assert "Trials that failed" in page and "<svg" not in page and "Search space" in page
 
 
 def test_one_trial_is_a_page_too(write):

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ecgquorum.metrics.measures import Estimate
+from ecgquorum.metrics import Estimate
 from ecgquorum.recipes import load_recipe
-from ecgquorum.tuning import Trial, chosen_trial, pareto_front, search_space
-from ecgquorum.tuning.page import flattery
+from ecgquorum.tuning import Trial, choose_trial, pareto_front, search_space
+from ecgquorum.tuning.page import selection_bias
 from ecgquorum.tuning.results import trials_csv
 
 
@@ -33,14 +33,14 @@ def test_the_front_and_the_choice_by_hand():
         FAILED,
     ]
     assert [one.number for one in pareto_front(trials)] == [1, 0, 2]
-    assert chosen_trial(trials).number == 2
-    assert chosen_trial([FAILED]) is None and pareto_front([FAILED]) == []
+    assert choose_trial(trials).number == 2
+    assert choose_trial([FAILED]) is None and pareto_front([FAILED]) == []
 
 
 def test_of_equals_the_first_is_chosen():
     """So a search that finds nothing better keeps what was given."""
     trials = [trial(0, 0.7, 0.5), trial(1, 0.5, 0.7), trial(2, 0.7, 0.5)]
-    assert chosen_trial(trials).number == 0
+    assert choose_trial(trials).number == 0
     assert [one.number for one in pareto_front(trials)] == [0, 2, 1]
 
 
@@ -56,8 +56,8 @@ def test_nothing_beats_the_front_and_no_mean_the_choice(points):
             for other in trials
         )
         assert (one in front) is not beaten
-    assert chosen_trial(trials).mean == max(one.mean for one in trials)
-    assert chosen_trial(trials) in front
+    assert choose_trial(trials).mean == max(one.mean for one in trials)
+    assert choose_trial(trials) in front
 
 
 def test_every_trial_is_a_line():
@@ -72,6 +72,6 @@ def test_every_trial_is_a_line():
 def test_the_best_of_two_equals_seems_better_by_a_known_amount():
     error = 0.02
     estimate = Estimate(0.8, 0.8 - 1.96 * error, 0.8 + 1.96 * error)
-    assert flattery([estimate]) == pytest.approx(0, abs=1e-9)
-    assert flattery([estimate] * 2) == pytest.approx(error / math.sqrt(math.pi), rel=1e-6)
-    assert flattery([]) == 0
+    assert selection_bias([estimate]) == pytest.approx(0, abs=1e-9)
+    assert selection_bias([estimate] * 2) == pytest.approx(error / math.sqrt(math.pi), rel=1e-6)
+    assert selection_bias([]) == 0

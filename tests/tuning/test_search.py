@@ -1,4 +1,4 @@
-"""A search from end to end: real trainings, stops, other processes, refusals."""
+"""A search from end to end: real training, interruptions, other processes, refusals."""
 
 import csv
 import fcntl
@@ -23,12 +23,13 @@ from ecgquorum.cohorts.cohort import FIELDS
 from ecgquorum.errors import TrainingError, TuningError
 from ecgquorum.parallel import LocalExecutor
 from ecgquorum.recipes import load_study, parse_study
-from ecgquorum.tuning import search_space, tune
+from ecgquorum.training import check_trainable
+from ecgquorum.tuning import TuningOptions, search_space, tune
 
 from ..conftest import TINY_RECIPE
 
-RECIPE = TINY_RECIPE.replace("epochs = 2", "epochs = 1") + "[decorrelation]\nprojected = 8\n"
-VARIED = ("member.width", "training.learning_rate", "decorrelation.weight", "partition")
+RECIPE = TINY_RECIPE.replace("epochs = 2", "epochs = 1") + "[strategies.dec]\nprojected = 8\n"
+VARIED = ("member.width", "training.learning_rate", "strategies.dec.weight", "part")
 N = 3
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -61,9 +62,9 @@ def command_line(arguments):
     return ended.value.code or 0, printed.getvalue(), errors.getvalue()
 
 
-def searched(cohort, out, n_trials=N, text=RECIPE, **options):
-    options = {"strategy": "dec+part", "records": 4, "device": "cpu", "vary": VARIED} | options
-    return tune(parse_study(text), cohort, out, n_trials=n_trials, **options)
+def run_search(cohort, out, n_trials=N, text=RECIPE, executor=None, **options):
+    options = {"strategy": "dec+part", "records": 4, "device": "cpu", "vary": VARIED, "n_trials": n_trials} | options
+    return tune(parse_study(text), cohort, out, options=TuningOptions(**options), executor=executor)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +94,7 @@ def test_a_search_leaves_everything_that_explains_it(finished, recipe_file, tiny
     rows = table(out)
     assert [row["trial"] for row in rows] == ["0", "1", "2"]
     assert [row["chosen"] for row in rows].count("True") == 1
-    given = load_recipe(recipe_file).with_strategy("dec+part")
+    given = check_trainable(load_recipe(recipe_file).with_strategy("dec+part"), tiny_cohort).recipe
     assert load_recipe(out / "trials/000/recipe.toml") == given
     for number in range(N):
         assert load_ensemble(out / "trials" / f"{number:03d}").card["data_hash"] == tiny_cohort.data_hash
@@ -111,18 +112,18 @@ def test_a_search_leaves_everything_that_explains_it(finished, recipe_file, tiny
 def test_it_goes_on_and_more_trials_are_added(finished, tiny_cohort, tmp_path):
     shutil.copytree(finished[0], tmp_path / "s")
     begun = [load_ensemble(tmp_path / f"s/trials/{number:03d}").card["weights_sha256"] for number in range(N)]
-    search = searched(tiny_cohort, tmp_path / "s", N + 1)
+    search = run_search(tiny_cohort, tmp_path / "s", N + 1)
     assert [trial.number for trial in search.trials] == list(range(N + 1))
     assert alone(table(tmp_path / "s"))[:N] == alone(table(finished[0]))
     assert begun == [load_ensemble(tmp_path / f"s/trials/{n:03d}").card["weights_sha256"] for n in range(N)]
     assert (tmp_path / "s/trials/003/card.json").is_file()
-    assert searched(tiny_cohort, tmp_path / "s", 1).trials == search.trials  # fewer than there are: nothing to do
+    assert run_search(tiny_cohort, tmp_path / "s", 1).trials == search.trials  # fewer than there are: nothing to do
 
 
 def test_killed_in_a_trial_it_ends_with_the_same_trials(finished, recipe_file, tiny_cohort, tmp_path):
     out, arguments = tmp_path / "s", words(recipe_file, tiny_cohort, tmp_path / "s")
     process = subprocess.Popen(
-        [sys.executable, "-m", "ecgquorum", *arguments],
+        [sys.executable, "-m", "ecgquorum.cli", *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -147,7 +148,7 @@ def test_killed_in_a_trial_it_ends_with_the_same_trials(finished, recipe_file, t
 @pytest.mark.slow
 def test_in_other_processes_the_same_parameters_give_the_same_scores(finished, tiny_cohort, tmp_path):
     with LocalExecutor(2, 1) as executor:
-        searched(tiny_cohort, tmp_path / "s", 2, executor=executor)
+        run_search(tiny_cohort, tmp_path / "s", 2, executor=executor)
     assert alone(table(tmp_path / "s")) == alone(table(finished[0]))[:2]
 
 
@@ -169,30 +170,30 @@ def test_the_test_part_is_not_looked_at(finished, tiny_cohort, tmp_path):
         writer.writerows(asdict(row) for row in rows)
     blank = Cohort(tmp_path / "cohort")
     blank.verify()
-    searched(blank, tmp_path / "s", 2)
+    run_search(blank, tmp_path / "s", 2)
     assert alone(table(tmp_path / "s")) == alone(table(finished[0]))[:2]
 
 
 def test_trials_share_what_they_have_in_common(tiny_cohort, tmp_path):
     """The first member depends on neither bands nor decorrelation: it is trained and attacked once, ensembles each."""
-    search = searched(tiny_cohort, tmp_path / "s", vary=("decorrelation",))
+    search = run_search(tiny_cohort, tmp_path / "s", vary=("dec",))
     assert len(search.trials) == N
     assert len(list((tmp_path / "s/members").iterdir())) == 1 + N
     assert len(list((tmp_path / "s/attacks").iterdir())) == 1 + N
 
 
 def test_epochs_are_for_trials_and_not_for_the_recipe_that_comes_out(tiny_cohort, tmp_path):
-    search = searched(tiny_cohort, tmp_path / "s", 1, TINY_RECIPE, epochs=1, strategy="baseline", vary=None)
+    search = run_search(tiny_cohort, tmp_path / "s", 1, TINY_RECIPE, epochs=1, strategy="baseline", vary=None)
     assert load_recipe(tmp_path / "s/trials/000/recipe.toml").training.epochs == 1
     assert load_recipe(search.best).training.epochs == 2
 
 
-def test_a_trial_that_cannot_be_trained_is_told_and_does_not_stop_the_search(tiny_cohort, tmp_path):
+def test_a_trial_that_cannot_be_trained_is_reported_and_does_not_stop_the_search(tiny_cohort, tmp_path):
     """Wider members have more features than this projection can be fitted to with such batches."""
     text = RECIPE.replace("projected = 8", 'projected = 8\nprojection = "regressand"').replace(
         "batch_size = 16", "batch_size = 19"
     )
-    search = searched(tiny_cohort, tmp_path / "s", text=text, vary=("member.width",), strategy="dec", seed=4)
+    search = run_search(tiny_cohort, tmp_path / "s", text=text, vary=("member.width",), strategy="dec", seed=4)
     failed = [trial for trial in search.trials if trial.reason]
     assert [trial.number for trial in failed] == [1]
     assert search.trials[0].measures and search.trials[2].measures and search.chosen is not None
@@ -200,12 +201,12 @@ def test_a_trial_that_cannot_be_trained_is_told_and_does_not_stop_the_search(tin
         assert "expected batches of at least" in trial.reason and "\n" not in trial.reason
         assert trial.reason in search.page.read_text()
     space = search_space(parse_study(text).recipe, tiny_cohort.rate_hz)
-    assert all(trial.values["member.width"] > space.given.member.width for trial in failed)
+    assert all(trial.values["member.width"] > space.given.member.options["width"] for trial in failed)
 
 
 def test_what_cannot_be_trained_as_given_is_refused_before_anything_is_written(tiny_cohort, tmp_path):
     with pytest.raises(TrainingError, match="expected batches of at least"):
-        searched(tiny_cohort, tmp_path / "s", text=RECIPE.replace("projected = 8", "projected = 80"))
+        run_search(tiny_cohort, tmp_path / "s", text=RECIPE.replace("projected = 8", "projected = 80"))
     assert not (tmp_path / "s").exists()
 
 
@@ -222,17 +223,17 @@ def test_what_cannot_be_trained_as_given_is_refused_before_anything_is_written(t
 )
 def test_another_search_in_the_same_folder_is_refused(finished, tiny_cohort, change, what):
     before = (finished[0] / "search.toml").read_bytes()
-    with pytest.raises(TuningError, match=f"expected the {what}.*begun with.*choose another --out"):
-        searched(tiny_cohort, finished[0], **change)
+    with pytest.raises(TuningError, match=f"started with another {what}.*choose another --out"):
+        run_search(tiny_cohort, finished[0], **change)
     assert (finished[0] / "search.toml").read_bytes() == before
 
 
 def test_a_folder_of_something_else_is_left_alone(tiny_cohort, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(TuningError, match="something else"):
-        searched(tiny_cohort, tmp_path)
+        run_search(tiny_cohort, tmp_path)
     with pytest.raises(TuningError, match="found a file"):
-        searched(tiny_cohort, tmp_path / "thesis.txt")
+        run_search(tiny_cohort, tmp_path / "thesis.txt")
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]
 
 
@@ -240,7 +241,7 @@ def test_two_searches_at_once_do_not_mix(finished, tiny_cohort, recipe_file):
     with (finished[0] / "search.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         code, _, errors = command_line(words(recipe_file, tiny_cohort, finished[0]))
-    assert code == 1 and "under way there" in errors and len(errors.strip().splitlines()) == 1
+    assert code == 1 and "another process runs a search there" in errors and len(errors.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -248,7 +249,7 @@ def test_two_searches_at_once_do_not_mix(finished, tiny_cohort, recipe_file):
     [
         (("no-such-recipe", "--cohort", "COHORT", "--out", "OUT"), "expected a recipe file"),
         (("demo", "--cohort", "OUT", "--out", "OUT"), "expected a cohort"),
-        (("demo", "--cohort", "COHORT", "--out", "OUT", "--strategy", "decc"), "strategy: expected"),
+        (("demo", "--cohort", "COHORT", "--out", "OUT", "--strategy", "decc"), "no strategy is called"),
         (("demo", "--cohort", "COHORT", "--out", "OUT", "--vary", "gains"), "--vary: expected some of"),
         (("demo", "--cohort", "COHORT", "--out", "OUT", "--device", "tpu"), "--device: expected"),
     ],
@@ -265,5 +266,5 @@ def test_no_trials_are_no_search(tiny_cohort, recipe_file, tmp_path):
     code, _, errors = command_line([*words(recipe_file, tiny_cohort, tmp_path / "s"), "--trials", "0"])
     assert code == 2 and "--trials" in errors
     with pytest.raises(TuningError, match="at least one trial"):
-        searched(tiny_cohort, tmp_path / "s", 0)
+        run_search(tiny_cohort, tmp_path / "s", 0)
     assert not (tmp_path / "s").exists()

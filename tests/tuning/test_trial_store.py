@@ -1,4 +1,4 @@
-"""The search's book: what is asked for depends on what was told, and on no stop in between."""
+"""The store of trials: what is asked for depends on earlier results, and not on interruptions."""
 
 import subprocess
 import sys
@@ -6,14 +6,14 @@ import sys
 import pytest
 
 from ecgquorum.errors import TuningError
-from ecgquorum.metrics.measures import Estimate
+from ecgquorum.metrics import Estimate
 from ecgquorum.recipes import load_recipe
 from ecgquorum.tuning import search_space
 from ecgquorum.tuning.trial import ATTACKED, NATURAL, Failure, Scores
-from ecgquorum.tuning.trial_store import FEWEST_FOR_IMPORTANCE, Ledger
+from ecgquorum.tuning.trial_store import FEWEST_FOR_IMPORTANCE, TrialStore
 
-SPACE = search_space(load_recipe("physionet2017-compact").with_strategy("dec+part"), 300.0).chosen(
-    ("member.dropout", "decorrelation.weight", "decorrelation.whiten", "partition")
+SPACE = search_space(load_recipe("physionet2017-compact").with_strategy("dec+part"), 300.0).restrict(
+    ("member.dropout", "strategies.dec.weight", "strategies.dec.whiten", "part")
 )
 N = FEWEST_FOR_IMPORTANCE + 2  # beyond the ten that are drawn at random
 
@@ -22,13 +22,13 @@ def outcome(number, values):
     """Better with a smaller weight and less dropout; every seventh cannot be trained."""
     if number % 7 == 5:
         return Failure(f"trial {number} cannot be trained")
-    natural, attacked = 1 - values["member.dropout"], 1 - values["decorrelation.weight"]
+    natural, attacked = 1 - values["member.dropout"], 1 - values["strategies.dec.weight"]
     return Scores({NATURAL: Estimate(natural, natural - 0.1, natural + 0.1), ATTACKED: Estimate(attacked, 0.0, 1.0)})
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    ledger = Ledger(tmp_path_factory.mktemp("ledger") / "search.sqlite", SPACE, seed=3)
+    ledger = TrialStore(tmp_path_factory.mktemp("ledger") / "search.sqlite", SPACE, seed=3)
     for number, values in ledger.ask(N + 4):
         ledger.tell(number, outcome(number, values))
     yield ledger
@@ -50,19 +50,19 @@ def test_stopped_at_any_trial_it_asks_for_the_same(whole, tmp_path):
     path = tmp_path / "a folder with % and ?" / "search.sqlite"
     for last in (0, 5, 11, 14, N + 3):
         for stop in ("asked", "asked again", "told"):
-            ledger = Ledger(path, SPACE, seed=3)
+            ledger = TrialStore(path, SPACE, seed=3)
             for number, values in ledger.ask(last + 1):
                 if number < last or stop == "told":
                     ledger.tell(number, outcome(number, values))
             ledger.close()
-    again = Ledger(path, SPACE, seed=3)
+    again = TrialStore(path, SPACE, seed=3)
     assert again.trials() == whole.trials()
     assert list(again.ask(N + 4)) == []
     again.close()
 
 
 def test_another_seed_asks_for_others(whole, tmp_path):
-    ledger = Ledger(tmp_path / "search.sqlite", SPACE, seed=4)
+    ledger = TrialStore(tmp_path / "search.sqlite", SPACE, seed=4)
     for number, values in ledger.ask(3):
         ledger.tell(number, outcome(number, values))
     trials = ledger.trials()
@@ -73,7 +73,7 @@ def test_another_seed_asks_for_others(whole, tmp_path):
 
 def test_several_may_be_under_way(tmp_path):
     """The first ten do not depend on the order in which they end."""
-    ledger = Ledger(tmp_path / "search.sqlite", SPACE, seed=3)
+    ledger = TrialStore(tmp_path / "search.sqlite", SPACE, seed=3)
     asked = dict(ledger.ask(6))
     for number in (3, 0, 5, 1, 4, 2):
         ledger.tell(number, outcome(number, asked[number]))
@@ -83,11 +83,11 @@ def test_several_may_be_under_way(tmp_path):
 
 def test_those_under_way_at_a_stop_are_begun_again(tmp_path):
     path = tmp_path / "search.sqlite"
-    ledger = Ledger(path, SPACE, seed=3)
+    ledger = TrialStore(path, SPACE, seed=3)
     asked = dict(ledger.ask(4))
     ledger.tell(2, outcome(2, asked[2]))
     ledger.close()
-    ledger = Ledger(path, SPACE, seed=3)
+    ledger = TrialStore(path, SPACE, seed=3)
     assert dict(ledger.ask(1)) == {}  # there is one already
     assert dict(ledger.ask(4)) == {number: asked[number] for number in (0, 1, 3)}
     ledger.close()
@@ -102,15 +102,15 @@ def test_what_matters_is_found_without_scikit_learn(whole, monkeypatch):
 
 
 def test_few_trials_say_nothing_of_importance(tmp_path):
-    ledger = Ledger(tmp_path / "search.sqlite", SPACE, seed=3)
+    ledger = TrialStore(tmp_path / "search.sqlite", SPACE, seed=3)
     assert ledger.importances() == {}
     ledger.close()
 
 
-def test_a_damaged_book_is_told_in_a_line(tmp_path):
+def test_a_damaged_database_is_reported_in_a_line(tmp_path):
     (tmp_path / "search.sqlite").write_bytes(b"years of work" * 1000)
-    with pytest.raises(TuningError, match="expected the book of a search") as error:
-        Ledger(tmp_path / "search.sqlite", SPACE, seed=3)
+    with pytest.raises(TuningError, match="the database of the search is damaged") as error:
+        TrialStore(tmp_path / "search.sqlite", SPACE, seed=3)
     assert "\n" not in str(error.value)
 
 

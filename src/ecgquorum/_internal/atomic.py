@@ -1,4 +1,4 @@
-"""Writes that happen whole or not at all."""
+"""Atomic writes of files and folders; errors name the file that could not be written."""
 
 import errno
 import os
@@ -10,61 +10,69 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS)  # of a write, which names no file
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:
     """Replace the file at `path` with `content`; a crash leaves the old file or the new one, never a part."""
-    with _replacing(path) as file:
+    with _open_scratch(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[TextIO]:
-    """Yield a text file to write line by line, which becomes `path` when the block ends well."""
-    with _replacing(path) as file:
+    """Yield a text file that becomes `path` at the end of the block, unless there is an error."""
+    with _open_scratch(path) as file:
         text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         yield text
         text.detach()
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = _scratch(path)
-    try:
-        with scratch.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.replace(path)
-    except BaseException as error:
-        scratch.unlink(missing_ok=True)
-        _add_path(error, path)
-        raise
+def _open_scratch(path: Path) -> Iterator[BinaryIO]:
+    scratch = _scratch_path(path)
+    with _name_in_errors(path, scratch):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with scratch.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            scratch.replace(path)
+        except BaseException:
+            scratch.unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Yield a scratch folder that becomes `path` when the block ends well and vanishes when it does not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = _scratch(path)
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
+    """Yield a scratch folder that becomes `path` at the end of the block; after an error it is removed."""
+    scratch = _scratch_path(path)
+    with _name_in_errors(path, scratch):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch.mkdir()
+        try:
+            yield scratch
+            scratch.replace(path)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def _name_in_errors(path: Path, scratch: Path) -> Iterator[None]:
+    """Raise errors of the scratch file, and of the disk, again with the name of the file to be written."""
     try:
-        yield scratch
-        scratch.replace(path)
-    except BaseException as error:
-        shutil.rmtree(scratch, ignore_errors=True)
-        _add_path(error, path)
-        raise
+        yield
+    except OSError as error:
+        is_ours = str(error.filename).startswith(str(scratch)) if error.filename else error.errno in _DISK_ERRORS
+        if not is_ours:
+            raise
+        reason = f"could not be written: {error.strerror}"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            reason += "; free some disk space and run the command again"
+        raise OSError(error.errno, reason, str(path)) from error
 
 
-def _add_path(error: BaseException, path: Path) -> None:
-    """Name the file in an error of a full disk, which the system raises without one."""
-    if isinstance(error, OSError) and error.filename is None and error.errno in _NO_SPACE:
-        error.filename = str(path)
-
-
-def _scratch(path: Path) -> Path:
+def _scratch_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial")

@@ -1,4 +1,4 @@
-"""Randomness as an argument: generators named after what they are for, all derived from one seed."""
+"""Independent random generators with names, derived from one seed."""
 
 import hashlib
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def derive_seed(seed: int, *names: str | int) -> int:
-    """A 63-bit seed for the stream called `names`: streams of different names do not touch each other."""
+    """Derive a 63-bit seed for the stream called `names`; streams with different names are independent."""
     text = "/".join(str(part) for part in (seed, *names))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
@@ -22,6 +22,6 @@ def numpy_generator(seed: int, *names: str | int) -> np.random.Generator:
 
 def torch_generator(seed: int, *names: str | int) -> "torch.Generator":
     """A PyTorch generator on the CPU for the stream called `names`."""
-    import torch  # not above: reading recordings needs no PyTorch, and readers begin sooner without it
+    import torch  # imported here: reading recordings does not need PyTorch, whose import takes a second
 
     return torch.Generator().manual_seed(derive_seed(seed, *names))

@@ -34,6 +34,8 @@ class Attack(ABC):
 
     norms: ClassVar[tuple[Norm, ...]] = ("linf", "l2")
     """The norms that the attack supports."""
+    default_target: ClassVar[str] = "member 0"
+    """What an evaluation crafts the attack on: "member 0", as the paper does, or "ensemble"."""
 
     def __post_init__(self) -> None:
         if self.norm not in self.norms:

@@ -19,6 +19,7 @@ class ConfidentPGD(Attack):
     weight: nats of cross-entropy that one nat of mutual information is worth
     """
 
+    default_target = "ensemble"
     n_steps: int = 40
     step: float = 0.1
     weight: float = 4.0

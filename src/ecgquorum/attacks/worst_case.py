@@ -22,6 +22,7 @@ class WorstCase(Attack):
     targets: models to attack besides the model itself, such as an ensemble's members
     """
 
+    default_target = "ensemble"
     attacks: tuple[Attack, ...] = ()
     targets: tuple[Model, ...] = ()
 

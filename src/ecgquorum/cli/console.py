@@ -109,20 +109,9 @@ def print_cohort(cohort: "Cohort") -> None:
 
 def print_scorecard(card: "Scorecard") -> None:
     """Print the accuracy under every condition, with its 95 % interval."""
-    from ecgquorum.evaluation.conditions import MASKING, MEMBERS
-
-    data = card.data
-    out.print(
-        f"accuracy (%) on {data.source}, {data.part} part, {data.n_records} recordings", style="bold", markup=False
-    )
-    found: dict[str, dict[str, str]] = {}
-    for row in card.find(measure="accuracy"):
-        if row.target != MEMBERS and row.attack != MASKING and row.estimate:
-            value, low, high = (100 * v for v in (row.estimate.value, row.estimate.low, row.estimate.high))
-            under = row.attack if not row.epsilon else f"{row.attack} on {row.target}, {row.epsilon:g} {data.unit}"
-            found.setdefault(f"  {under}", {})[row.ensemble] = f"{value:.1f} ({low:.1f} to {high:.1f})"
-    names = [one.name for one in card.ensembles]
-    print_table([("", *names), *((under, *(values.get(n, "") for n in names)) for under, values in found.items())])
+    title, _, rows = str(card.table("accuracy")).partition("\n")
+    out.print(title, style="bold", markup=False)
+    out.print(rows, markup=False)
 
 
 def print_table(rows: Sequence[tuple[str, ...]], notes: Sequence[str] = ()) -> None:

@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from ecgquorum.cli.application import ENSEMBLES, CohortFolder, Device, app, split_names
-from ecgquorum.cli.console import counting, print_line, print_scorecard
+from ecgquorum.cli.console import print_line, print_scorecard
 from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
 from ecgquorum.errors import RecipeError, ScorecardError
+from ecgquorum.progress import console_progress
 from ecgquorum.recipes import EvaluationRecipe, load_study
 
 
@@ -54,10 +55,10 @@ def evaluate(
     All bundles are evaluated on the same recordings; attacks on members that they share run once.
     """
     from ecgquorum import Cohort, load_ensemble, name_ensembles
-    from ecgquorum import evaluate as evaluate_ensembles
-    from ecgquorum.training.jobs import choose_device
+    from ecgquorum.evaluation import evaluate_recipe
+    from ecgquorum.training import choose_device
 
-    evaluation = (load_study(protocol).evaluation if protocol else EvaluationRecipe()).changed(
+    evaluation = (load_study(protocol).evaluation if protocol else EvaluationRecipe()).change(
         attacks=tuple(attack) if attack else None,
         epsilons=_parse_numbers("--epsilons", epsilons),
         records=records,
@@ -67,13 +68,16 @@ def evaluate(
         raise ScorecardError(f"{out}: expected the name of a file that ends in .json")
     where = choose_device(device)
     ensembles = name_ensembles(load_ensemble(run, device=where) for run in runs)
-    with choose_executor(executor, workers, threads, address, device) as chosen, counting("evaluating") as count:
-        card = evaluate_ensembles(
+    with (
+        choose_executor(executor, workers, threads, address, device) as chosen,
+        console_progress("evaluate") as progress,
+    ):
+        card = evaluate_recipe(
             ensembles,
             Cohort(cohort),
             evaluation,
-            store=store,
-            told=lambda what, done, total: count(done, total, what),
+            cache=store,
+            progress=progress,
             executor=chosen,
             device=device,
         )

@@ -18,8 +18,9 @@ from ecgquorum.cli.application import (
     check_new,
     file_defaults,
 )
-from ecgquorum.cli.console import counting, print_line
+from ecgquorum.cli.console import print_line
 from ecgquorum.errors import DrawingError
+from ecgquorum.progress import console_progress
 
 
 @app.command(rich_help_panel=RECORDINGS)
@@ -56,15 +57,15 @@ def plot(
     a short stretch is removed.
     """
     import ecgquorum as eq
-    from ecgquorum.report.recording_figure import figure_path
+    from ecgquorum.report.recording_figure import check_figure_path
 
     if map_ is None and (model or lead):
         raise DrawingError(f"--{'model' if model else 'lead'} needs --map gradient or --map occlusion")
     page = eq.Page(layout, speed, gain, start)
-    target = figure_path(out if out is not None else Path(f"{Path(file.removeprefix('sample:')).stem}.png"))
+    target = check_figure_path(out if out is not None else Path(f"{Path(file.removeprefix('sample:')).stem}.png"))
     check_new(target, force)
     recording = eq.read(file, file_defaults(rate, leads, units), sandbox=True)
-    with counting("stretches") as progress:
+    with console_progress("drawing") as progress:
         ensemble = eq.load_ensemble(model or DEFAULT_MODEL) if map_ else None
         drawn = eq.plot_recording(
             recording, page, ensemble=ensemble, method=map_ or "gradient", lead=lead, progress=progress

@@ -40,7 +40,8 @@ def study(
     --workers or --executor ray, independent members are trained at the same time.
     """
     from ecgquorum import Cohort
-    from ecgquorum.study import run_study, study_progress
+    from ecgquorum.progress import console_progress
+    from ecgquorum.study import run_study
 
     loaded = load_study(study)
     if strategies is not None:
@@ -49,7 +50,7 @@ def study(
     try:
         with (
             choose_executor(executor, workers, threads, address, device) as chosen,
-            study_progress(err) as progress,
+            console_progress("study", err) as progress,
         ):
             card, page = run_study(loaded, out, cohort=opened, device=device, progress=progress, executor=chosen)
     except KeyboardInterrupt:
@@ -69,7 +70,7 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out after its last epoch.")] = False,
     strategy: Annotated[
         str | None,
-        typer.Option(help="baseline, or a sum of dec, part, adv and dverge: dec+part. Default: the recipe's."),
+        typer.Option(help="baseline, or a sum of dec, part, adv, dverge, harden: dec+part. Default: the recipe's."),
     ] = None,
     store: Annotated[
         Path | None,
@@ -125,34 +126,28 @@ def _train(
     """Train in this process or on `n_ranks` others; gives the accuracy on the tune part."""
     from ecgquorum import Cohort, load_ensemble, train_ensemble
     from ecgquorum.parallel import distributed
-    from ecgquorum.training import training_progress
+    from ecgquorum.progress import NO_PROGRESS, console_progress
 
     if n_ranks is None:
-        with training_progress(recipe, err) if distributed.is_first() else nullcontext() as observer:
-            options: dict[str, Any] = {"resume": resume, "device": device, "observer": observer, "store": store}
+        with console_progress("training", err) if distributed.is_first() else nullcontext(NO_PROGRESS) as progress:
+            options: dict[str, Any] = {"resume": resume, "device": device, "progress": progress, "store": store}
             return float(train_ensemble(recipe, Cohort(cohort), out, **options).card["tune_accuracy"])
     from ecgquorum.parallel.ray_train import run_on_ranks
-    from ecgquorum.training import plan_jobs
-    from ecgquorum.training.epoch_watch import EpochWatch
-    from ecgquorum.training.progress import unit_name
-    from ecgquorum.training.run_training import check_out, store_of
+    from ecgquorum.training import watch_run
 
     if distributed.n_ranks() > 1:
         raise ClusterError(
             "--ranks cannot be used under torchrun, which starts the processes itself; leave --ranks out"
         )
-    opened = Cohort(cohort)
-    check_out(out, recipe, opened, resume)  # wrong input is reported before any rank starts
-    names = {unit.identity: unit_name(unit) for unit in plan_jobs(recipe, opened.data_hash)}
     options = {"resume": resume, "device": device, "store": store.resolve() if store else None}
     arguments = (recipe, cohort.resolve(), out.resolve(), options)
     with (
-        err.status(f"training on {n_ranks} ranks"),
-        EpochWatch(store or store_of(out), names, lambda line: err.print(line, markup=False)),
+        console_progress(f"training on {n_ranks} ranks", err) as progress,
+        watch_run(recipe, Cohort(cohort), out, resume=resume, store=store, progress=progress),
     ):
         scratch, gpus = out / "ray.partial", device != "cpu"
         run_on_ranks(_train_as_rank, arguments, n_ranks, scratch=scratch, gpus=gpus, address=address)
-    return float(load_ensemble(out).card["tune_accuracy"])
+    return float(load_ensemble(out, member=recipe.member.kind).card["tune_accuracy"])
 
 
 def _train_as_rank(recipe: Recipe, cohort: Path, out: Path, options: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ def tune(
     ] = None,
     vary: Annotated[
         str | None,
-        typer.Option(help="Search only over these tables or keys: partition,decorrelation. Default: all."),
+        typer.Option(help="Search only over these tables or keys: part,dec. Default: all."),
     ] = None,
     records: Annotated[int, typer.Option(min=1, help="Attack at most this many recordings of the tune part.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search; members use the recipe's seed.")] = 0,
@@ -47,26 +47,29 @@ def tune(
     parallel.
     """
     from ecgquorum import Cohort
-    from ecgquorum.study import study_progress
+    from ecgquorum.progress import console_progress
+    from ecgquorum.tuning import TuningOptions
     from ecgquorum.tuning import tune as search_recipes
 
     loaded, opened = load_study(recipe), Cohort(cohort)
     try:
         with (
             choose_executor(executor, workers, threads, address, device) as chosen,
-            study_progress(err) as progress,
+            console_progress("search", err) as progress,
         ):
             search = search_recipes(
                 loaded,
                 opened,
                 out,
-                n_trials=trials,
-                strategy=strategy,
-                epochs=epochs,
-                vary=split_names(vary) if vary is not None else None,
-                records=records,
-                seed=seed,
-                device=device,
+                options=TuningOptions(
+                    n_trials=trials,
+                    strategy=strategy,
+                    epochs=epochs,
+                    vary=split_names(vary) if vary is not None else None,
+                    records=records,
+                    seed=seed,
+                    device=device,
+                ),
                 executor=chosen,
                 progress=progress,
             )

@@ -1,6 +1,6 @@
-"""What decided: where in a recording each member looked."""
+"""Attribution: which samples of a recording each member's class rests on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal, TypeVar
@@ -17,20 +17,21 @@ from ecgquorum.ensemble.prediction import Prediction
 from ecgquorum.errors import FittingError
 from ecgquorum.members import freeze
 from ecgquorum.preprocessing.input_spec import Signal, pad_or_cut, select_leads, window_starts
+from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recordings import Recording
 
 T = TypeVar("T")
 Array = NDArray[np.float64]
-How = Literal["gradient", "occlusion"]
+Method = Literal["gradient", "occlusion"]
 
 STRETCH_S = 0.2
-"""How fine both maps are: what is taken away at a time, and what a gradient is smoothed over."""
+"""Resolution of both maps: the length of an occlusion, and of the smoothing of gradients."""
 
-HOWS: dict[How, str] = {
+METHODS: dict[Method, str] = {
     "gradient": f"|gradient of ln P(own class) x deviation from the lead's median|, smoothed over {STRETCH_S:g} s",
     "occlusion": f"fall of P(own class) when {STRETCH_S:g} s of one lead are bridged by a straight line",
 }
-"""The maps there are, and what each shows."""
+"""The methods, and what each shows."""
 
 _STEP_S = STRETCH_S / 2
 _BATCH = 32
@@ -38,17 +39,17 @@ _BATCH = 32
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """Where each member looked when it chose the class that it chose.
+    """Which samples each member's class rests on.
 
-    values:     (member, lead, time) at the recording's own samples, 0 to 1, 1 at the member's largest; NaN where nobody
-                asked
+    values:     (member, lead, time) at the recording's own samples, from 0 to 1 at the member's largest; NaN outside of
+                the requested span
     leads:      the leads that the model was given, some of them derived or chosen
-    classes:    (member,) each member's own class, which its map is about
-    strongest:  (member,) what 1 stands for: a fall of probability (occlusion), nats a sample (gradient)
-    prediction: the ensemble's answer to the whole recording
+    classes:    (member,) each member's own class, which its map explains
+    strongest:  (member,) what 1 stands for: a drop of probability (occlusion), nats per sample (gradient)
+    prediction: of the ensemble, for the whole recording
     """
 
-    how: How
+    method: Method
     values: Array
     leads: tuple[str, ...]
     classes: tuple[str, ...]
@@ -56,28 +57,27 @@ class Attribution:
     prediction: Prediction
 
     @property
-    def made(self) -> str:
+    def description(self) -> str:
         """What the values are, in words."""
-        return HOWS[self.how]
+        return METHODS[self.method]
 
 
 def attribute(
     ensemble: Ensemble,
     recording: Recording,
-    how: How = "gradient",
+    method: Method = "gradient",
     lead: str | None = None,
     *,
     span_s: tuple[float, float] | None = None,
-    told: Callable[[int, int], None] | None = None,
+    progress: Progress = NO_PROGRESS,
 ) -> Attribution:
-    """Map what each member's own class rests on, for a recording of any rate, length, unit or lead order.
+    """Compute which samples each member's own class rests on, for a recording of any rate, length, unit or lead order.
 
-    gradient:  |d ln P_k(c_k) / dx · (x - median x)|: in first order, what flattening a sample would change
-    occlusion: P_k(c_k) less what is left of it when a stretch of one lead is bridged by a straight line
+    gradient:  |d ln P_k(c_k) / dx * (x - median x)|: to first order, the effect of flattening a sample
+    occlusion: the drop of P_k(c_k) when a segment of one lead is replaced by a straight line
 
     lead:   for a model of one lead, which of the recording's leads to take
-    span_s: from when to when to look, in seconds; the answer is about the whole recording all the same
-    told:   how much is behind us, and of how much
+    span_s: start and end of the samples to explain, in seconds; the prediction is of the whole recording
     """
     signal = ensemble.input.fit(recording, lead)
     leads = select_leads(recording, ensemble.input.leads, lead).leads
@@ -88,30 +88,30 @@ def attribute(
     asked = slice(max(0, int(first_s * rate_hz)), min(n_samples, int(np.ceil(last_s * rate_hz)) + 1))
     if asked.start >= asked.stop:
         raise FittingError(
-            f"{recording.id}: expected a stretch inside its {recording.seconds:g} s, found {first_s:g} to {last_s:g} s"
+            f"{recording.id}: expected a span inside its {recording.seconds:g} s, found {first_s:g} to {last_s:g} s"
         )
-    if how == "gradient":
+    if method == "gradient":
         deviation = signal - np.median(signal, axis=1, keepdims=True)
         size = np.abs(class_gradients(ensemble, signal, own, asked) * deviation)
-        raw = convolve1d(size, _bell(rate_hz), axis=2, mode="constant")
+        raw = convolve1d(size, _smoothing_kernel(rate_hz), axis=2, mode="constant")
     else:
-        raw = _falls(ensemble, signal, own, asked, told)
-    values = _at_samples_of(recording, raw, rate_hz)
+        raw = _occlusion_drops(ensemble, signal, own, asked, progress)
+    values = _interpolate(recording, raw, rate_hz)
     time = np.arange(recording.n_samples) / recording.rate_hz
     values[:, :, (time < first_s) | (time > last_s)] = np.nan
     strongest = np.nanmax(values, axis=(1, 2))
     values /= np.where(strongest > 0, strongest, 1.0)[:, None, None]
     classes = tuple(ensemble.classes[c] for c in own)
-    return Attribution(how, values, leads, classes, strongest, prediction)
+    return Attribution(method, values, leads, classes, strongest, prediction)
 
 
 def class_gradients(
     ensemble: Ensemble, signal: Signal, own: NDArray[np.int64], asked: slice = slice(None)
 ) -> NDArray[np.float64]:
-    """d ln P_k(c_k) / dx, (member, lead, time), where P is the mean over the windows that cover a fitted signal.
+    """Return d ln P_k(c_k) / dx, (member, lead, time), with P the mean over the windows that cover a prepared signal.
 
-    own:   (member,) the class c_k, as its index, that each member is asked about
-    asked: which samples matter; windows that hold none of them are left out
+    own:   (member,) the class c_k of each member, as its index
+    asked: the samples to explain; windows without any of them are left out
     """
     gradients = np.zeros((len(ensemble.members), *signal.shape))
     total = np.zeros(len(ensemble.members))
@@ -119,7 +119,7 @@ def class_gradients(
     n_window = ensemble.input.n_window
     inside = pad_or_cut(signal, n_window)[1]
     with freeze(ensemble):
-        for starts in _in_batches(window_starts(signal.shape[1], n_window)):
+        for starts in _split_batches(window_starts(signal.shape[1], n_window)):
             windows = [signal[:, start : start + n_window] for start in starts]
             x = make_batch(windows, n_window).signal.to(device).requires_grad_()
             matters = any(_overlap(start, n_window, asked, signal.shape[1]) for start in starts)
@@ -133,7 +133,7 @@ def class_gradients(
     return gradients / total[:, None, None]
 
 
-def _in_batches(whole: list[T]) -> Iterator[list[T]]:
+def _split_batches(whole: list[T]) -> Iterator[list[T]]:
     for start in range(0, len(whole), _BATCH):
         yield whole[start : start + _BATCH]
 
@@ -148,21 +148,21 @@ def _overlap(start: int, n_window: int, asked: slice, n_samples: int) -> bool:
     return start < last and first < start + n_window
 
 
-def _bell(rate_hz: float) -> Array:
-    """Weights of a smooth mean over `STRETCH_S`."""
+def _smoothing_kernel(rate_hz: float) -> Array:
+    """Return weights of a smooth mean over `STRETCH_S`."""
     half = round(STRETCH_S / 2 * rate_hz)
     weights = np.hanning(2 * half + 3)[1:-1]
     return np.asarray(weights / weights.sum())
 
 
-def _falls(
+def _occlusion_drops(
     ensemble: Ensemble,
     signal: Signal,
     own: NDArray[np.int64],
     asked: slice,
-    told: Callable[[int, int], None] | None,
+    progress: Progress,
 ) -> Array:
-    """(member, lead, time): the mean fall over the stretches that a sample lies in; a rise counts as none."""
+    """Return the mean drop over the segments that a sample lies in, (member, lead, time); a rise counts as 0."""
     n_leads, n_samples = signal.shape
     stretches = [
         s for s in _stretches(n_samples, ensemble.input.rate_hz) if s.start < asked.stop and asked.start < s.stop
@@ -176,19 +176,18 @@ def _falls(
         if stretches[number].start < start + n_window and start < stretches[number].stop
     ]
 
-    def asked_about(windows: list[Signal]) -> Array:
+    def own_probs(windows: list[Signal]) -> Array:
         probs = ensemble.member_probs(make_batch(windows, n_window))
         return np.asarray(probs[:, np.arange(len(own)), own])
 
-    untouched = {start: asked_about([signal[:, start : start + n_window]])[0] for start in {job[0] for job in jobs}}
+    untouched = {start: own_probs([signal[:, start : start + n_window]])[0] for start in {job[0] for job in jobs}}
     done = 0
-    for group in _in_batches(jobs):
-        left = asked_about([_bridged(signal, lead, stretches[i], start, n_window) for start, lead, i in group])
+    for group in _split_batches(jobs):
+        left = own_probs([_bridge(signal, lead, stretches[i], start, n_window) for start, lead, i in group])
         for (start, lead, i), probs in zip(group, left, strict=True):
             falls[:, lead, i] += (untouched[start] - probs) / len(starts)
         done += len(group)
-        if told:
-            told(done, len(jobs))
+        progress.update("occlusion", done, len(jobs))
     summed, counts = np.zeros((len(own), n_leads, n_samples)), np.zeros(n_samples)
     for i, stretch in enumerate(stretches):
         summed[:, :, stretch] += falls[:, :, i, None]
@@ -197,14 +196,14 @@ def _falls(
 
 
 def _stretches(n_samples: int, rate_hz: float) -> Iterator[slice]:
-    """Stretches of `STRETCH_S` that overlap by half, so that every sample lies in two."""
+    """Yield segments of `STRETCH_S` that overlap by half, so that every sample lies in two."""
     step = max(1, round(_STEP_S * rate_hz))
     for start in range(-step, n_samples, step):
         yield slice(max(0, start), min(n_samples, start + 2 * step))
 
 
-def _bridged(signal: Signal, lead: int, stretch: slice, start: int, n_window: int) -> Signal:
-    """The window of the signal with the stretch of one lead replaced by a line between its neighbours."""
+def _bridge(signal: Signal, lead: int, stretch: slice, start: int, n_window: int) -> Signal:
+    """Return the window of the signal with the segment of one lead replaced by a line between its neighbours."""
     row = signal[lead]
     window = signal[:, start : start + n_window].copy()
     first, last = max(stretch.start, start), min(stretch.stop, start + window.shape[1])
@@ -214,8 +213,8 @@ def _bridged(signal: Signal, lead: int, stretch: slice, start: int, n_window: in
     return window
 
 
-def _at_samples_of(recording: Recording, values: Array, rate_hz: float) -> Array:
-    """(member, lead, time) at the model's rate, read off at the recording's own samples."""
+def _interpolate(recording: Recording, values: Array, rate_hz: float) -> Array:
+    """Interpolate (member, lead, time) at the model's rate to the recording's own samples."""
     n_samples = values.shape[2]
     place = np.arange(recording.n_samples) * (rate_hz / recording.rate_hz)
     below = np.clip(place.astype(int), 0, max(0, n_samples - 2))

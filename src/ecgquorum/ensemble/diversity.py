@@ -1,4 +1,4 @@
-"""How different members are: in their features, in their answers, in their errors."""
+"""Diversity of members: of their features, predictions and errors."""
 
 from itertools import combinations
 from typing import Any
@@ -15,7 +15,7 @@ def adjusted_r2(regressor: Array, regressand: Array) -> float:
     R2_adj = 1 - (1 - R2) (N - 1) / (N - p - 1), with p the rank of the centred regressor. (record, feature) each;
     wants many more records than features: NaN otherwise, or when B does not vary.
     """
-    a, b = _centred(regressor), _centred(regressand)
+    a, b = _centre(regressor), _centre(regressand)
     n_records = len(a)
     basis, singular, _ = np.linalg.svd(a, full_matrices=False)
     rank = int((singular > singular.max(initial=0.0) * 1e-10).sum())
@@ -28,14 +28,14 @@ def adjusted_r2(regressor: Array, regressand: Array) -> float:
 
 def linear_cka(one: Array, other: Array) -> float:
     """Centred kernel alignment with linear kernels: 1 for features equal up to rotation and scale, 0 for unrelated."""
-    a, b = _centred(one), _centred(other)
+    a, b = _centre(one), _centre(other)
     norm = float(np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b))
     return float(np.linalg.norm(a.T @ b) ** 2) / norm if norm else float("nan")
 
 
 def error_correlation(one_wrong: NDArray[np.bool_], other_wrong: NDArray[np.bool_]) -> float:
     """Correlation of two members' errors; NaN when one of them makes none, or only errors."""
-    a, b = _centred(one_wrong[:, None].astype(float))[:, 0], _centred(other_wrong[:, None].astype(float))[:, 0]
+    a, b = _centre(one_wrong[:, None].astype(float))[:, 0], _centre(other_wrong[:, None].astype(float))[:, 0]
     norm = float(np.sqrt((a**2).sum() * (b**2).sum()))
     return float(a @ b) / norm if norm else float("nan")
 
@@ -60,7 +60,7 @@ def report_diversity(features: list[Array], labels: NDArray[np.int64], answers: 
     return {"n_records": len(labels), "member_accuracy": (1 - wrong.mean(axis=0)).tolist(), "pairs": pairs}
 
 
-def _centred(values: Array) -> Array:
+def _centre(values: Array) -> Array:
     return np.asarray(values - values.mean(axis=0), dtype=np.float64)
 
 

@@ -15,7 +15,7 @@ from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble.ensemble import Ensemble
 from ecgquorum.ensemble.prediction import TOLERANCE, Prediction
 from ecgquorum.errors import ExportError
-from ecgquorum.metrics.calibration import LEAST
+from ecgquorum.metrics.calibration import MIN_PROBABILITY
 
 OUTPUTS = ("probabilities", "raw_member_probabilities", "mutual_information", "uncertainty", "raw_probabilities")
 _OPSET = 20
@@ -33,7 +33,7 @@ class _Graph(nn.Module):
         together = by_member.mean(dim=1)
         information = torch.relu(_entropy(together) - _entropy(by_member).mean(dim=1))
         low, high = self.ensemble.information_range
-        calibrated = (torch.log(together.clamp_min(LEAST)) / self.ensemble.temperature).softmax(dim=-1)
+        calibrated = (torch.log(together.clamp_min(MIN_PROBABILITY)) / self.ensemble.temperature).softmax(dim=-1)
         outputs = (calibrated, by_member, information, (information - low) / (high - low), together)
         return tuple(output.float() for output in outputs)
 

@@ -1,4 +1,4 @@
-"""Evaluate ensembles: conditions, attacks and metrics, kept in a scorecard."""
+"""Evaluation: `evaluate` classifies natural and attacked recordings; the `Scorecard` holds all metrics."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Under what conditions ensembles are tested: natural recordings, then every attack at every strength."""
+"""Conditions of an evaluation: natural recordings, and attacks by name, target and strength."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,23 +7,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum._internal.seeds import numpy_generator
-from ecgquorum.recipes import AttackRecipe, EvaluationRecipe
 
 NATURAL = "natural"
 WORST, MIXED, MASKING = "worst of all", "mixed", "masking"
-"""Not crafted but derived from the others: what goes most wrong, some of each; or looked at by themselves."""
+"""Derived conditions: the worst attack for each recording, natural and attacked recordings mixed, masking checks."""
+
+ENSEMBLE = "ensemble"
+"""The target of attacks on the whole ensemble."""
 
 MEMBERS = "members"
-"""As a target: what is measured of members, not of an attack."""
+"""The target of rows about members instead of an attack."""
 
 N_MIXED = 3
 
 
 @dataclass(frozen=True)
 class Condition:
-    """An attack by its name in tables, what it was crafted on, and its strength in the units of the input.
+    """An attack by its name in tables, the model it was crafted on, and its strength in the units of the input.
 
-    records: how many recordings it was crafted for; None: for all of the part
+    records: how many recordings it was crafted for; None: all
     """
 
     attack: str = NATURAL
@@ -35,19 +37,10 @@ class Condition:
         return self.attack if self.attack == NATURAL else f"{self.attack} on {self.target}, {self.epsilon:g}"
 
 
-def plan_conditions(evaluation: EvaluationRecipe) -> list[tuple[Condition, AttackRecipe | None]]:
-    """Natural first, then attack by attack, from weak to strong; each with the recipe it comes from."""
-    planned: list[tuple[Condition, AttackRecipe | None]] = [(Condition(), None)]
-    for recipe in evaluation.attacks:
-        strengths = sorted(set(recipe.epsilons or evaluation.epsilons or ()))
-        planned += [(Condition(recipe.name, recipe.target, epsilon, recipe.records), recipe) for epsilon in strengths]
-    return planned
+def find_mixtures(conditions: Sequence[Condition]) -> list[tuple[str, str, tuple[int, ...]]]:
+    """Attacks that can be mixed with natural recordings: name, target, and numbers of the three weakest conditions.
 
-
-def mixtures(conditions: Sequence[Condition]) -> list[tuple[str, str, tuple[int, ...]]]:
-    """Attacks that can be mixed with natural recordings: name, target and the numbers of the three weakest strengths.
-
-    An attack that was crafted for some recordings only cannot.
+    An attack that was crafted for some recordings only cannot be mixed.
     """
     found = []
     for attack, target in dict.fromkeys((c.attack, c.target) for c in conditions if c.attack != NATURAL):
@@ -57,8 +50,8 @@ def mixtures(conditions: Sequence[Condition]) -> list[tuple[str, str, tuple[int,
     return found
 
 
-def choose_records(n_part: int, records: int | None, seed: int) -> NDArray[np.int64]:
-    """Places in the part of `records` recordings drawn at random, in order; fewer are always among more."""
-    if records is None or records >= n_part:
-        return np.arange(n_part)
-    return np.sort(numpy_generator(seed, "evaluated records").permutation(n_part)[:records])
+def choose_records(n_records: int, wanted: int | None, seed: int) -> NDArray[np.int64]:
+    """Positions of `wanted` recordings drawn at random, in order; a smaller draw is contained in a larger one."""
+    if wanted is None or wanted >= n_records:
+        return np.arange(n_records)
+    return np.sort(numpy_generator(seed, "evaluated records").permutation(n_records)[:wanted])

@@ -1,182 +1,191 @@
-"""Putting ensembles to the test, and writing down all that follows from their answers."""
+"""Evaluate ensembles on natural and attacked recordings, and build the scorecard."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
+import torch
+from torch import Tensor
 
-from ecgquorum.cohorts import Cohort
+from ecgquorum.attacks import Attack
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.ensemble.bundle import software_versions
-from ecgquorum.evaluation.conditions import MASKING, MEMBERS, MIXED, NATURAL, WORST, Condition, mixtures
-from ecgquorum.evaluation.diversity import diversity_rows
+from ecgquorum.errors import MemberError, ScorecardError
+from ecgquorum.evaluation.attack_conditions import AttackCondition, describe_evaluation, make_conditions
+from ecgquorum.evaluation.conditions import (
+    ENSEMBLE,
+    MASKING,
+    MEMBERS,
+    MIXED,
+    NATURAL,
+    WORST,
+    Condition,
+    choose_records,
+    find_mixtures,
+)
+from ecgquorum.evaluation.data import EvaluationInput, open_data
+from ecgquorum.evaluation.diversity import diversity_values
+from ecgquorum.evaluation.ensemble_names import describe_ensemble, name_ensembles
+from ecgquorum.evaluation.fingerprint import hash_module
 from ecgquorum.evaluation.gradient_masking import check_gradient_masking
-from ecgquorum.evaluation.metric_rows import ONE_MEMBER, UNDEFINED, Answers, Measured, measured
-from ecgquorum.evaluation.mixed_conditions import assignments, mixed_accuracy, mixed_deferral_auc
-from ecgquorum.evaluation.runner import Bench, Told
-from ecgquorum.evaluation.scorecard import DataFacts, EnsembleFacts, Row, Scorecard, row_of
+from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow, make_row
+from ecgquorum.evaluation.metric_values import ONE_MEMBER, MetricValue, metric_values
+from ecgquorum.evaluation.mixed_conditions import draw_assignments, mixed_accuracy, mixed_augrc
+from ecgquorum.evaluation.options import EvaluationOptions
+from ecgquorum.evaluation.predictions import LabelledPredictions
+from ecgquorum.evaluation.runner import EvaluationRun
+from ecgquorum.evaluation.scorecard import DataFacts, Scorecard
 from ecgquorum.evaluation.worst_case import worst_of_all
+from ecgquorum.members import embed, freeze
+from ecgquorum.metrics import UNDEFINED, Array
 from ecgquorum.parallel import Executor
-from ecgquorum.recipes import EvaluationRecipe, PartitionRecipe, Recipe, parse_recipe
-from ecgquorum.recipes.study import EPSILONS
-from ecgquorum.recipes.training import Bands
-from ecgquorum.training.checkpoint_store import extract_features
+from ecgquorum.progress import NO_PROGRESS, Progress
 
 _UNITS = {"microvolt": "µV", "unit": "of the lead's peak"}
+_FEATURE_BATCH = 64
 
 
 def evaluate(
     ensembles: Ensemble | Mapping[str, Ensemble],
-    cohort: Cohort,
-    evaluation: EvaluationRecipe | None = None,
+    data: EvaluationInput,
+    attacks: Iterable[Attack | AttackCondition | str] | None = None,
     *,
-    store: str | Path | None = None,
-    told: Told | None = None,
+    options: EvaluationOptions = EvaluationOptions(),  # noqa: B008 (frozen)
+    cache: str | Path | None = None,
     executor: Executor | None = None,
-    device: str = "auto",
+    progress: Progress = NO_PROGRESS,
 ) -> Scorecard:
-    """Classify a part of the cohort under every condition by every ensemble, measure the answers, look for masking.
+    """Classify recordings with every ensemble, natural and under every attack, and compute all metrics.
 
-    ensembles: one, or several by the names that tables call them by
-    store:     where crafted recordings are kept and looked for; without one they are crafted anew
-    told:      is told how far it is
-    executor:  who attacks and answers; None: this process
-    device:    where an executor's processes compute; here it is where the ensembles are
+    ensembles: one, or several by their names in tables; members may be any `nn.Module`
+    data:      a cohort, of which `options.part` is taken, or arrays (x, y): x (record, lead, time) in the units of the
+               model's input, zero where it is padded, and y (record,) the numbers of the classes
+    attacks:   `[PGD(10.0), PGD(50.0)]` are crafted on member 0; `AttackCondition(PGD(10.0), "ensemble", records=100)`
+               says otherwise; a name such as "pgd" stands for the paper's strengths; None: natural recordings only
+    cache:     folder where attacked recordings are kept, so that an interrupted evaluation can continue
+    executor:  classifies in other processes; None: in this one
     """
     if isinstance(ensembles, Ensemble):
         ensembles = name_ensembles([ensembles])
-    evaluation = evaluation or EvaluationRecipe()
-    if evaluation.epsilons is None and ensembles:
-        scaling = next(iter(ensembles.values())).input.scaling
-        evaluation = evaluation.model_copy(update={"epsilons": EPSILONS[scaling]})
-    bench = Bench(ensembles, cohort, evaluation, Path(store) if store else None, told, executor, device)
-    bench.run()
-    facts = [_facts(bench, e) for e in range(len(bench.ensembles))]
-    counts = {name: int((bench.truth == i).sum()) for i, name in enumerate(cohort.classes)}
+    if not ensembles:
+        raise ScorecardError("there is no ensemble to evaluate; pass at least one")
+    first = next(iter(ensembles.values()))
+    opened = open_data(data, options.part, first)
+    conditions = make_conditions(attacks or (), first.input)
+    run = EvaluationRun(ensembles, opened, conditions, options, Path(cache) if cache else None, progress)
+    described = describe_evaluation(conditions, options, first.input)
+    run.run(executor)
+    facts = [_describe_facts(run, e) for e in range(len(run.ensembles))]
+    counts = {name: int((opened.labels == i).sum()) for i, name in enumerate(opened.classes)}
     return Scorecard(
         data=DataFacts(
-            source=str(cohort.card["source"]),
-            part=evaluation.part,
-            classes=cohort.classes,
-            class_names=cohort.class_names,
+            source=opened.source,
+            part=opened.part,
+            classes=opened.classes,
+            class_names=opened.class_names,
             n_recordings=counts,
-            unit=_UNITS[bench.ensembles[0].input.scaling],
-            data=cohort.data_hash,
-            rate_hz=cohort.rate_hz,
-            n_train=len(cohort.part("train")),
+            unit=_UNITS[first.input.scaling],
+            data=opened.data_hash,
+            rate_hz=opened.rate_hz,
+            n_train=opened.n_train,
         ),
         ensembles=tuple(facts),
-        conditions=tuple(bench.conditions),
-        rows=tuple(row for e in range(len(facts)) for row in _rows(bench, e, facts[e])),
-        ids=tuple(cohort.rows[i].id for i in bench.indices),
-        truth=bench.truth,
-        records=tuple(bench.records),
-        answers=bench.answers,
-        examples=tuple(bench.examples),
-        evaluation=evaluation.model_dump(mode="json"),
+        conditions=tuple(run.conditions),
+        rows=tuple(row for e in range(len(facts)) for row in _make_rows(run, e, facts[e])),
+        ids=opened.ids,
+        labels=opened.labels,
+        records=tuple(run.records),
+        predictions=run.predictions,
+        examples=tuple(run.examples),
+        evaluation=described,
         versions=software_versions(),
     )
 
 
-def name_ensembles(ensembles: Iterable[Ensemble]) -> dict[str, Ensemble]:
-    """Each by its strategy; by recipe, seed and number as well where that is not enough to tell them apart."""
-    ensembles = list(ensembles)
-    for parts in (("strategy",), ("strategy", "seed"), ("strategy", "seed", "recipe")):
-        names = [_called(ensemble, parts) for ensemble in ensembles]
-        if len(set(names)) == len(names):
-            return dict(zip(names, ensembles, strict=True))
-    return {f"{name} #{number}": ensemble for number, (name, ensemble) in enumerate(zip(names, ensembles, strict=True))}
-
-
-def _called(ensemble: Ensemble, parts: tuple[str, ...]) -> str:
-    if "recipe" not in ensemble.card:
-        return "ensemble"
-    recipe = parse_recipe(ensemble.card["recipe"])
-    beyond = {"strategy": "", "seed": f" seed {recipe.seed}", "recipe": f" {recipe.name}"}
-    return recipe.strategy + "".join(beyond[part] for part in parts)
-
-
-def _facts(bench: Bench, e: int) -> EnsembleFacts:
-    ensemble = bench.ensembles[e]
-    recipe = parse_recipe(ensemble.card["recipe"]) if "recipe" in ensemble.card else None
+def _describe_facts(run: EvaluationRun, e: int) -> EnsembleFacts:
+    ensemble = run.ensembles[e]
+    strategy, seed, network = describe_ensemble(ensemble)
+    weights = "".join(hash_module(member) for member in ensemble.members)
     return EnsembleFacts(
-        name=bench.names[e],
-        strategy=recipe.strategy if recipe else "",
-        seed=recipe.seed if recipe else 0,
+        name=run.names[e],
+        strategy=strategy,
+        seed=seed,
         members=len(ensemble.members),
-        model=str(ensemble.card.get("weights_sha256", "")),
-        information_range=bench.ranges[e],
+        model=str(ensemble.card.get("weights_sha256") or hashlib.sha256(weights.encode()).hexdigest()),
+        information_range=run.ranges[e],
         temperature=ensemble.temperature,
-        same_cohort=ensemble.card.get("data_hash") == bench.cohort.data_hash,
-        network=_described(recipe) if recipe else "",
+        same_cohort=run.data.is_training_cohort(ensemble.card),
+        network=network,
     )
 
 
-def _described(recipe: Recipe) -> str:
-    """The network, and what was done to its training that a reader must know to compare it with others'."""
-    told = f"{recipe.member.kind}, width {recipe.member.width:g}"
-    plan = recipe.training
-    if plan.attack_epsilon is not None:
-        told += f", hardened ({plan.attacked:.0%} of each batch attacked by one step of up to {plan.attack_epsilon:g})"
-    if "part" in recipe.parts and recipe.partition != PartitionRecipe():
-        told += f", in other bands than the paper's ({', '.join(map(_heard, recipe.partition.bands))})"
-    return told
+def _make_rows(run: EvaluationRun, e: int, facts: EnsembleFacts) -> Iterator[MetricRow]:
+    """All metrics of one ensemble."""
+    run.report_progress(f"metrics of {facts.name}")
+
+    def rows(condition: Condition, n_records: int, values: Iterable[MetricValue]) -> Iterator[MetricRow]:
+        return (make_row(facts, run.data.data_hash, condition, n_records, value) for value in values)
+
+    classes = run.data.classes
+    predictions = {number: run.predictions[e, number] for number in range(len(run.conditions))}
+    for number, condition in enumerate(run.conditions):
+        yield from rows(condition, len(run.records[number]), metric_values(predictions[number], classes))
+    for epsilon, worst in worst_of_all(run.conditions, run.records, predictions):
+        yield from rows(Condition(WORST, ENSEMBLE, epsilon), len(worst.labels), metric_values(worst, classes))
+    for attack, target, numbers in find_mixtures(run.conditions):
+        condition = Condition(f"{MIXED} {attack}", target, run.conditions[numbers[-1]].epsilon)
+        yield from rows(condition, len(run.data), _mixed_values(run, e, numbers))
+    yield from rows(Condition(NATURAL, MEMBERS), len(run.data), _member_values(run, e))
+    strength = _masking_epsilon(run)
+    positions = choose_records(len(run.data), run.options.masking_records, run.options.seed)
+    if strength is not None and len(positions):
+        run.report_progress(f"masking checks of {facts.name}")
+        ensemble = run.ensembles[e]
+        batch = run.data.batch(positions, ensemble.input).to(ensemble.device)
+        checks = check_gradient_masking(ensemble, batch, strength, run.options.seed)
+        yield from rows(Condition(MASKING, ENSEMBLE, strength), len(positions), checks)
 
 
-def _heard(bands: Bands) -> str:
-    return bands if isinstance(bands, str) else " and ".join(f"{low:g} to {high:g} Hz" for low, high in bands)
+def _masking_epsilon(run: EvaluationRun) -> float | None:
+    if run.options.masking_epsilon is not None:
+        return run.options.masking_epsilon
+    strengths = sorted({one.epsilon for one in run.conditions[1:]})
+    return strengths[min(1, len(strengths) - 1)] if strengths else None
 
 
-def _rows(bench: Bench, e: int, facts: EnsembleFacts) -> Iterator[Row]:
-    """All that is measured of one ensemble."""
-    bench.tell(f"measuring {facts.name}")
-
-    def rows(condition: Condition, n_records: int, found: Iterable[Measured]) -> Iterator[Row]:
-        return (row_of(facts, bench.cohort.data_hash, condition, n_records, one) for one in found)
-
-    classes = bench.cohort.classes
-    said = {number: bench.answers[e, number] for number in range(len(bench.conditions))}
-    for number, condition in enumerate(bench.conditions):
-        yield from rows(condition, len(bench.records[number]), measured(said[number], classes))
-    for epsilon, worst in worst_of_all(bench.conditions, bench.records, said):
-        yield from rows(Condition(WORST, "ensemble", epsilon), len(worst.truth), measured(worst, classes))
-    for attack, target, numbers in mixtures(bench.conditions):
-        condition = Condition(f"{MIXED} {attack}", target, bench.conditions[numbers[-1]].epsilon)
-        yield from rows(condition, len(bench.indices), _mixed(bench, e, numbers))
-    yield from rows(Condition(NATURAL, MEMBERS), len(bench.indices), _members(bench, e))
-    places = bench.chosen(bench.evaluation.masking_records)
-    if len(places):
-        bench.tell(f"looking for hidden gradients of {facts.name}")
-        epsilons = sorted(bench.evaluation.epsilons or ())
-        epsilon = epsilons[min(1, len(epsilons) - 1)]
-        ensemble = bench.ensembles[e]
-        batch = bench.cohort.batch(bench.indices[places], ensemble.input).to(next(ensemble.parameters()).device)
-        checks = check_gradient_masking(ensemble, batch, epsilon, bench.evaluation.seed)
-        yield from rows(Condition(MASKING, "ensemble", epsilon), len(places), checks)
-
-
-def _mixed(bench: Bench, e: int, numbers: tuple[int, ...]) -> Iterator[Measured]:
-    """On recordings of which some are attacked: the same ones, as strongly, for every ensemble."""
-    strengths = [bench.answers[e, i] for i in (0, *numbers)]
-    assigned = assignments(len(bench.indices), bench.evaluation.seed)
-    yield Measured("accuracy", "", mixed_accuracy(strengths, assigned))
-    if strengths[0].alone:
-        yield Measured("deferral_auc", "", UNDEFINED, ONE_MEMBER)
+def _mixed_values(run: EvaluationRun, e: int, numbers: tuple[int, ...]) -> Iterator[MetricValue]:
+    """Metrics where some recordings are attacked: the same ones, as strongly, for every ensemble."""
+    strengths = [run.predictions[e, i] for i in (0, *numbers)]
+    assignments = draw_assignments(len(run.data), run.options.seed)
+    yield MetricValue("accuracy", "", mixed_accuracy(strengths, assignments))
+    if strengths[0].single_member:
+        yield MetricValue("augrc", "", UNDEFINED, ONE_MEMBER)
     else:
-        yield Measured("deferral_auc", "", mixed_deferral_auc(strengths, assigned))
+        yield MetricValue("augrc", "", mixed_augrc(strengths, assignments))
 
 
-def _members(bench: Bench, e: int) -> Iterator[Measured]:
-    """Each member by itself, and how different they are on recordings that none was trained on."""
-    ensemble, natural, cohort = bench.ensembles[e], bench.answers[e, 0], bench.cohort
-    for k in range(natural.member_probs.shape[1]):
-        alone = Answers(natural.truth, natural.member_probs[:, k : k + 1], natural.uncertainty)
-        yield replace(next(measured(alone, cohort.classes)), detail=str(k))
-    if natural.alone:
-        return
-    unseen = np.concatenate([cohort.part("tune"), bench.indices]) if bench.evaluation.part == "test" else bench.indices
-    features = [
-        extract_features(member, cohort, unseen, ensemble.input).double().numpy() for member in ensemble.members
-    ]
-    yield from diversity_rows(features, natural)
+def _member_values(run: EvaluationRun, e: int) -> Iterator[MetricValue]:
+    """Accuracy of each member, and how different members are on recordings that none was trained on."""
+    natural, classes = run.predictions[e, 0], run.data.classes
+    for k in range(natural.raw_member_probs.shape[1]):
+        alone = LabelledPredictions(natural.labels, natural.raw_member_probs[:, k : k + 1], natural.uncertainty)
+        yield replace(next(metric_values(alone, classes, only="accuracy")), detail=str(k))
+    if not natural.single_member:
+        yield from diversity_values(_extract_features(run, e), natural)
+
+
+def _extract_features(run: EvaluationRun, e: int) -> list[Array | None]:
+    """(record, feature) of each member; None for a member without features."""
+    ensemble = run.ensembles[e]
+    found: list[list[Tensor] | None] = [[] for _ in ensemble.members]
+    for batch in run.data.unseen_batches(ensemble.input, _FEATURE_BATCH):
+        for k, member in enumerate(ensemble.members):
+            features = found[k]
+            if features is not None:
+                try:
+                    with freeze(member), torch.no_grad():
+                        features.append(embed(member, batch.signal.to(ensemble.device)).flatten(1).cpu())
+                except MemberError:
+                    found[k] = None
+    return [None if features is None else torch.cat(features).double().numpy() for features in found]

@@ -1,8 +1,7 @@
-"""Does a defence only hide its gradients? Signs that it does (Athalye et al. 2018).
+"""Checks for gradient masking: does a defence hide its gradients instead of being robust (Athalye et al. 2018)?
 
-Where gradients are honest, more steps raise the loss until it levels off, no recording has a gradient of zero, and who
-knows the model (white box) does at least as well as who attacks through another one (transfer), who does at least as
-well as who only asks for answers (black box).
+Without masking, more steps raise the loss until it levels off, every recording has a gradient, and a white-box attack
+makes at least as many errors as a transferred one, which makes at least as many as a black-box one.
 """
 
 from collections.abc import Iterator
@@ -18,63 +17,56 @@ from ecgquorum.attacks.attack import cross_entropy
 from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import AttackError
-from ecgquorum.evaluation.metric_rows import Measured
+from ecgquorum.evaluation.metric_values import MetricValue
 from ecgquorum.members import freeze
-from ecgquorum.metrics import measures
-from ecgquorum.metrics.measures import bootstrap
+from ecgquorum.metrics import Array, Estimate, Flags, bootstrap, weighted_mean
 
 STEPS = (0, 1, 2, 5, 10, 20, 50, 100)
-"""After how many steps of PGD on the ensemble the loss is read."""
+"""Steps of PGD on the ensemble after which the loss is recorded."""
 
 
-def check_gradient_masking(ensemble: Ensemble, batch: Batch, epsilon: float, seed: int) -> Iterator[Measured]:
-    """The loss after so many steps, shares of errors by what the attacker knows, and of gradients that are zero.
-
-    What one attacker achieves less than the one who knows less is measured on the same recordings.
-    """
-    loss = cross_entropy(ensemble, batch.label)
-    attacked, done = batch.signal, 0
+def check_gradient_masking(ensemble: Ensemble, batch: Batch, epsilon: float, seed: int) -> Iterator[MetricValue]:
+    """Loss after each number of steps, error rates by the attacker's knowledge, and the share of zero gradients."""
+    x, y, valid = batch.signal, batch.label, batch.valid
+    loss = cross_entropy(ensemble, y)
     try:
         with freeze(ensemble):
-            _, gradient = input_gradient(loss, batch.signal)
+            _, gradient = input_gradient(loss, x)
     except AttackError:
-        yield Measured("zero_gradients", "", _share(np.ones(len(batch.label), dtype=bool)))
+        yield MetricValue("zero_gradients", "", _mean(np.ones(len(y), dtype=bool)))
         return
+    white_box, done = x, 0
     with freeze(ensemble):
-        dead = (gradient * batch.valid).abs().amax(dim=(1, 2)) == 0
-        lost = ~torch.isfinite(gradient).all(dim=2).all(dim=1)
-        bound = PGD(epsilon).bound(batch.signal)
         for steps in STEPS:
-            attacked = pgd_steps(
-                loss, batch.signal, batch.valid, bound, start=attacked - batch.signal, n_steps=steps - done
-            )
+            bound = PGD(epsilon).bound(x)
+            white_box = pgd_steps(loss, x, valid, bound, start=white_box - x, n_steps=steps - done).detach()
             done = steps
             with torch.no_grad():
-                values = loss(attacked).double().cpu().numpy()
-            yield Measured("loss", f"{steps} steps", _mean(values))
+                values = loss(white_box).double().cpu().numpy()
+            yield MetricValue("loss", f"{steps} steps", _mean(values))
     generator = torch.Generator().manual_seed(seed)
-    through = PGD(epsilon, n_steps=STEPS[-1])(ensemble.members[0], batch.signal, batch.label, batch.valid)
-    asked = Square(epsilon, n_queries=2 * STEPS[-1])(
-        ensemble, batch.signal, batch.label, batch.valid, generator=generator
-    )
-    signals = {"white box": attacked, "transfer": through, "black box": asked}
-    wrong = {name: _wrong(ensemble, signal, batch.label) for name, signal in signals.items()}
-    for name, flags in wrong.items():
-        yield Measured("error_rate", name, _share(flags))
-    for knows, knows_less in combinations(wrong, 2):
-        advantage = wrong[knows].astype(float) - wrong[knows_less]
-        yield Measured("advantage", f"{knows} over {knows_less}", _mean(advantage))
-    yield Measured("zero_gradients", "", _share((dead | lost).cpu().numpy()))
+    attacked = {
+        "white box": white_box,
+        "transfer": PGD(epsilon, n_steps=STEPS[-1])(ensemble.members[0], x, y, valid),
+    }
+    if x.ndim == 3:  # Square changes stretches of time
+        queries = Square(epsilon, n_queries=2 * STEPS[-1])
+        attacked["black box"] = queries(ensemble, x, y, valid, generator=generator)
+    errors = {name: _find_errors(ensemble, signal, y) for name, signal in attacked.items()}
+    for name, flags in errors.items():
+        yield MetricValue("error_rate", name, _mean(flags))
+    for knows, knows_less in combinations(errors, 2):
+        advantage = errors[knows].astype(float) - errors[knows_less]
+        yield MetricValue("advantage", f"{knows} over {knows_less}", _mean(advantage))
+    zero = (gradient * valid).flatten(1).abs().amax(dim=1) == 0
+    not_finite = ~torch.isfinite(gradient).flatten(1).all(dim=1)
+    yield MetricValue("zero_gradients", "", _mean((zero | not_finite).cpu().numpy()))
 
 
-def _wrong(ensemble: Ensemble, signal: Tensor, label: Tensor) -> np.ndarray:
+def _find_errors(ensemble: Ensemble, signal: Tensor, labels: Tensor) -> Flags:
     with freeze(ensemble), torch.no_grad():
-        return np.asarray((ensemble(signal).argmax(dim=1) != label).cpu().numpy())
+        return np.asarray((ensemble(signal).argmax(dim=1) != labels).cpu().numpy())
 
 
-def _share(flags: np.ndarray) -> measures.Estimate:
-    return bootstrap(partial(measures.accuracy, flags), len(flags))
-
-
-def _mean(values: np.ndarray) -> measures.Estimate:
-    return bootstrap(lambda weights: weights @ values / weights.sum(axis=1), len(values))
+def _mean(values: Array | Flags) -> Estimate:
+    return bootstrap(partial(weighted_mean, values), len(values))

@@ -1,4 +1,4 @@
-"""Scorecards of the same recordings put together."""
+"""Merge scorecards of the same recordings."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -6,102 +6,104 @@ from dataclasses import replace
 import numpy as np
 
 from ecgquorum.errors import ScorecardError
-from ecgquorum.evaluation.conditions import WORST, Condition
-from ecgquorum.evaluation.metric_rows import Answers, measured
-from ecgquorum.evaluation.scorecard import EnsembleFacts, Row, Scorecard, row_of
+from ecgquorum.evaluation.conditions import ENSEMBLE, WORST, Condition
+from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow, make_row
+from ecgquorum.evaluation.metric_values import metric_values
+from ecgquorum.evaluation.predictions import LabelledPredictions
+from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.evaluation.worst_case import worst_of_all
-from ecgquorum.recipes.study import WHOLE
 
 
-def merged(cards: Sequence[Scorecard]) -> list[Scorecard]:
-    """One scorecard for each part of each cohort, in the order of their first ones; an ensemble counts once."""
+def merge_scorecards(cards: Sequence[Scorecard]) -> list[Scorecard]:
+    """One scorecard for each part of each cohort, in the order of the first ones; an ensemble counts once."""
     groups: dict[tuple[str, str], list[Scorecard]] = {}
     for card in cards:
         groups.setdefault((card.data.data, card.data.part), []).append(card)
-    return [group[0] if len(group) == 1 else _together(group) for group in groups.values()]
+    return [group[0] if len(group) == 1 else _merge_group(group) for group in groups.values()]
 
 
-def _together(cards: list[Scorecard]) -> Scorecard:
+def _merge_group(cards: list[Scorecard]) -> Scorecard:
     first = cards[0]
-    evaluation = first.evaluation | {"attacks": _attacks(cards)}
+    evaluation = first.evaluation | {"attacks": _merge_attacks(cards)}
     conditions = list(dict.fromkeys(condition for card in cards for condition in card.conditions))
-    records = tuple(_records_under(condition, cards) for condition in conditions)
     ensembles: list[EnsembleFacts] = []
-    rows: list[list[Row]] = []
-    answers: dict[tuple[int, int], Answers] = {}
+    rows: list[list[MetricRow]] = []
+    predictions: dict[tuple[int, int], LabelledPredictions] = {}
     for card in cards:
         for e, facts in enumerate(card.ensembles):
-            number = next((i for i, one in enumerate(ensembles) if _same(one, facts)), len(ensembles))
+            number = next((i for i, one in enumerate(ensembles) if _is_same_model(one, facts)), len(ensembles))
             if number == len(ensembles):
                 ensembles.append(replace(facts, name=_free_name(facts, [one.name for one in ensembles])))
                 rows.append([])
             for c, condition in enumerate(card.conditions):
-                answers[number, conditions.index(condition)] = card.answers[e, c]
-            known = {_place(row) for row in rows[number]}
+                predictions[number, conditions.index(condition)] = card.predictions[e, c]
+            known = {_row_key(row) for row in rows[number]}
             named = (replace(row, ensemble=ensembles[number].name) for row in card.find(ensemble=facts.name))
-            rows[number] += [row for row in named if row.attack != WORST and _place(row) not in known]
-    places = {number: conditions.index(condition) for number, condition in enumerate(first.conditions)}
+            rows[number] += [row for row in named if row.attack != WORST and _row_key(row) not in known]
+    numbers = {number: conditions.index(condition) for number, condition in enumerate(first.conditions)}
     whole = replace(
         first,
         ensembles=tuple(ensembles),
         conditions=tuple(conditions),
-        records=records,
-        answers=answers,
+        records=tuple(_find_records(condition, cards) for condition in conditions),
+        predictions=predictions,
         evaluation=evaluation,
         examples=tuple(
             replace(
                 example,
-                crafted={places[c]: signal for c, signal in example.crafted.items()},
-                drawn_of={places[c]: names for c, names in example.drawn_of.items()},
+                attacked={numbers[c]: signal for c, signal in example.attacked.items()},
+                ensembles={numbers[c]: names for c, names in example.ensembles.items()},
             )
             for example in first.examples
         ),
     )
-    return replace(whole, rows=tuple(row for e in range(len(ensembles)) for row in (*rows[e], *_worst(whole, e))))
+    return replace(whole, rows=tuple(row for e in range(len(ensembles)) for row in (*rows[e], *_worst_rows(whole, e))))
 
 
-def _worst(card: Scorecard, e: int) -> Iterator[Row]:
-    """The worst of the conditions that every ensemble was put to: of others it would not be the same question."""
-    shared = [c for c in range(len(card.conditions)) if all((i, c) in card.answers for i in range(len(card.ensembles)))]
+def _worst_rows(card: Scorecard, e: int) -> Iterator[MetricRow]:
+    """The worst of the conditions under which every ensemble was evaluated; otherwise they would not compare."""
+    shared = [
+        c for c in range(len(card.conditions)) if all((i, c) in card.predictions for i in range(len(card.ensembles)))
+    ]
     conditions, records = [card.conditions[c] for c in shared], [card.records[c] for c in shared]
-    answers = {i: card.answers[e, c] for i, c in enumerate(shared)}
-    for epsilon, worst in worst_of_all(conditions, records, answers):
-        condition, n_records = Condition(WORST, WHOLE, epsilon), len(worst.truth)
-        for one in measured(worst, card.data.classes):
-            yield row_of(card.ensembles[e], card.data.data, condition, n_records, one)
+    predictions = {i: card.predictions[e, c] for i, c in enumerate(shared)}
+    for epsilon, worst in worst_of_all(conditions, records, predictions):
+        condition, n_records = Condition(WORST, ENSEMBLE, epsilon), len(worst.labels)
+        for value in metric_values(worst, card.data.classes):
+            yield make_row(card.ensembles[e], card.data.data, condition, n_records, value)
 
 
-def _attacks(cards: list[Scorecard]) -> list[dict[str, object]]:
-    """The attacks of all; what has one name must be one attack, and all else must be as in the first scorecard."""
+def _merge_attacks(cards: list[Scorecard]) -> list[dict[str, object]]:
+    """The attacks of all cards; raise an error where one name stands for two attacks, or other settings differ."""
     known: dict[tuple[object, object], dict[str, object]] = {}
     for card in cards:
         for key in ("seed", "normalise"):
             if card.evaluation[key] != cards[0].evaluation[key]:
-                raise ScorecardError(f"expected scorecards with the same evaluation.{key}, found different ones")
+                raise ScorecardError(f"scorecards with different evaluation.{key} cannot be merged; report them apart")
         for attack in card.evaluation["attacks"]:
             name = (attack["name"], attack["target"])
             if {**known.setdefault(name, attack), "epsilons": None} != {**attack, "epsilons": None}:
                 raise ScorecardError(
-                    f"expected one attack called {name[0]} on {name[1]}, found two that differ; report them apart, or "
-                    "give one another name"
+                    f"two different attacks are called {name[0]} on {name[1]}; report the scorecards apart, or give "
+                    "one attack another name"
                 )
     return list(known.values())
 
 
-def _same(one: EnsembleFacts, other: EnsembleFacts) -> bool:
+def _is_same_model(one: EnsembleFacts, other: EnsembleFacts) -> bool:
     return (one.model, one.information_range) == (other.model, other.information_range)
 
 
-def _place(row: Row) -> tuple[object, ...]:
-    return (row.attack, row.target, row.epsilon, row.measure, row.detail)
+def _row_key(row: MetricRow) -> tuple[object, ...]:
+    return (row.attack, row.target, row.epsilon, row.metric, row.detail)
 
 
-def _records_under(condition: Condition, cards: list[Scorecard]) -> np.ndarray:
+def _find_records(condition: Condition, cards: list[Scorecard]) -> np.ndarray:
     """The recordings that the condition covers, which are the same in every scorecard that has it."""
     return next(card.records[card.conditions.index(condition)] for card in cards if condition in card.conditions)
 
 
 def _free_name(facts: EnsembleFacts, taken: list[str]) -> str:
-    """The ensemble's name, with its seed or its model behind it where another one has it already."""
+    """The ensemble's name, with its seed or its hash appended where another ensemble has it already."""
     names = (facts.name, f"{facts.name} seed {facts.seed}", f"{facts.name} {facts.model[:8]}")
     return next((name for name in names if name not in taken), f"{facts.name} {len(taken)}")

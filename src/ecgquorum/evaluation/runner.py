@@ -1,158 +1,166 @@
-"""The bench: every ensemble's answers under every condition, on the same recordings."""
+"""Run an evaluation: the predictions of every ensemble under every condition, on the same recordings."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgquorum.cohorts import Batch, Cohort
+from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble import Ensemble, Prediction
 from ecgquorum.ensemble.prediction import information_range
 from ecgquorum.errors import CohortError, ScorecardError
-from ecgquorum.evaluation.attack_cache import Crafting
-from ecgquorum.evaluation.conditions import choose_records, plan_conditions
-from ecgquorum.evaluation.examples import Example, choose_examples, draw_attacked
-from ecgquorum.evaluation.metric_rows import Answers
+from ecgquorum.evaluation.attack_cache import AttackJob
+from ecgquorum.evaluation.attack_conditions import AttackCondition
+from ecgquorum.evaluation.conditions import Condition, choose_records
+from ecgquorum.evaluation.data import EvaluationData
+from ecgquorum.evaluation.examples import EXAMPLE_S, Example, choose_positions
+from ecgquorum.evaluation.options import EvaluationOptions
+from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.evaluation.shards import EvaluationContext, Shard, plan_shards, predict_shards
 from ecgquorum.parallel import Executor
-from ecgquorum.recipes import EvaluationRecipe
-
-Told = Callable[[str, int, int], None]
-"""What is being done, how many recordings are behind us, and of how many."""
+from ecgquorum.progress import NO_PROGRESS, Progress
 
 
-class Bench:
-    """One evaluation while it runs.
+class EvaluationRun:
+    """One evaluation while it runs; ensembles and conditions are numbered in their order.
 
-    ensembles: by name, in the order that everything numbers them by
-    records:   for each condition the places in the part that it covers
-    answers:   (ensemble, condition), by number -> what was said of those recordings
-    ranges:    for each ensemble the range of information that its uncertainty is normalised by
+    records:     for each condition the positions of the recordings that it covers
+    predictions: (ensemble, condition) -> the predictions of those recordings
+    ranges:      for each ensemble the range of mutual information by which its uncertainty is normalised
     """
 
     def __init__(
         self,
         ensembles: Mapping[str, Ensemble],
-        cohort: Cohort,
-        evaluation: EvaluationRecipe,
-        store: Path | None = None,
-        told: Told | None = None,
-        executor: Executor | None = None,
-        device: str = "auto",
+        data: EvaluationData,
+        attacks: Sequence[AttackCondition],
+        options: EvaluationOptions,
+        cache: Path | None = None,
+        progress: Progress = NO_PROGRESS,
     ) -> None:
         self.names, self.ensembles = list(ensembles), list(ensembles.values())
-        self.cohort, self.evaluation = cohort, evaluation
-        self.indices = cohort.part(evaluation.part)
-        self._check()
-        self.truth = cohort.labels[self.indices]
-        self._plan = plan_conditions(evaluation)
-        self.conditions = [condition for condition, _ in self._plan]
-        self.records = [self.chosen(condition.records) for condition in self.conditions]
+        self.data, self.options = data, options
+        self.conditions = [Condition(), *(attack.condition for attack in attacks)]
+        self.records = [choose_records(len(data), c.records, options.seed) for c in self.conditions]
         self.ranges = [ensemble.information_range for ensemble in self.ensembles]
-        self.answers: dict[tuple[int, int], Answers] = {}
+        self.predictions: dict[tuple[int, int], LabelledPredictions] = {}
         self.examples: list[Example] = []
-        self._told, self._executor = told, executor
-        place = store.resolve() if store else None
-        self._sitting = EvaluationContext(
-            self.ensembles, cohort, self.indices, self._plan, self.records, evaluation.seed, place, device
+        self._check(attacks)
+        self._context = EvaluationContext(
+            self.ensembles,
+            data,
+            [None, *attacks],
+            self.records,
+            options.seed,
+            cache.resolve() if cache else None,
+            options.device,
         )
+        self._progress = progress
         self._done, self._total = 0, len(self.ensembles) * sum(map(len, self.records))
 
-    def chosen(self, records: int | None) -> NDArray[np.int64]:
-        """Places in the part of so many recordings."""
-        return choose_records(len(self.indices), records, self.evaluation.seed)
+    def run(self, executor: Executor | None = None) -> None:
+        """Classify natural recordings first, then under attack after attack."""
+        self._predict([0], executor)
+        self._finish_natural()
+        self._predict(range(1, len(self.conditions)), executor)
 
-    def run(self) -> None:
-        """Natural recordings first, then attack by attack."""
-        self._answer([0])
-        self._after_natural()
-        self._answer(range(1, len(self._plan)))
+    def report_progress(self, text: str, finished: int = 0) -> None:
+        """Report what is being done, and that so many more recordings are classified."""
+        self._done += finished
+        self._progress.update(text, self._done, self._total)
 
-    def tell(self, what: str, done: int = 0) -> None:
-        """Say what is being done."""
-        self._done += done
-        if self._told:
-            self._told(what, self._done, self._total)
-
-    def _answer(self, numbers: Sequence[int]) -> None:
-        """Every ensemble's answers under these conditions."""
-        wanted = [example.place for example in self.examples]
-        drawn: list[tuple[Shard, dict[int, Batch]]] = []
-        shards = (shard for number in numbers for shard in plan_shards(self._sitting, number, wanted))
+    def _predict(self, numbers: Sequence[int], executor: Executor | None) -> None:
+        """Fill `predictions` for these conditions."""
+        wanted = [example.position for example in self.examples]
+        shown: list[tuple[Shard, dict[int, Batch]]] = []
+        shards = (shard for number in numbers for shard in plan_shards(self._context, number, wanted))
         probs: dict[tuple[int, int], NDArray[np.float64]] = {}
-        for shard, answered in predict_shards(self._sitting, self._telling(shards), self._executor):
+        for shard, result in predict_shards(self._context, self._announce(shards), executor):
             n_records = len(self.records[shard.number])
-            for e, found in answered.probs.items():
+            for e, found in result.probs.items():
                 whole = probs.setdefault((e, shard.number), np.empty((n_records, *found.shape[1:])))
-                whole[list(shard.places)] = found
-            drawn.append((shard, answered.drawn))
-            self.tell(str(self.conditions[shard.number]), len(shard.group) * len(shard.places))
-        for shard, batches in sorted(drawn, key=lambda one: one[0].number):  # in whatever order they came
-            self._draw_examples(shard, batches)
+                whole[list(shard.rows)] = found
+            shown.append((shard, result.shown))
+            self.report_progress(str(self.conditions[shard.number]), len(shard.group) * len(shard.rows))
+        for shard, batches in sorted(shown, key=lambda one: one[0].number):  # an executor returns them in any order
+            self._add_examples(shard, batches)
         for e, number in sorted(probs):
-            self.answers[e, number] = self._said(e, number, probs[e, number])
+            self.predictions[e, number] = self._label(e, number, probs[e, number])
 
-    def _telling(self, shards: Iterable[Shard]) -> Iterator[Shard]:
-        """Say what is begun, when it is begun."""
+    def _announce(self, shards: Iterable[Shard]) -> Iterator[Shard]:
+        """Report each condition before its first recordings are finished."""
         for shard in shards:
-            self.tell(str(self.conditions[shard.number]))
+            self.report_progress(str(self.conditions[shard.number]))
             yield shard
 
-    def _said(self, e: int, number: int, probs: NDArray[np.float64]) -> Answers:
-        """Probabilities as they will be stored, so that what is measured can be measured again."""
+    def _label(self, e: int, number: int, probs: NDArray[np.float64]) -> LabelledPredictions:
+        """Probabilities rounded as they are saved, so that metrics of a loaded scorecard are the same."""
         rounded = probs.astype(np.float32).astype(np.float64)
         lost = np.flatnonzero(~np.isfinite(rounded).all(axis=(1, 2)))
         if len(lost):
-            record = self.cohort.rows[self.indices[self.records[number][lost[0]]]].id
+            record = self.data.ids[self.records[number][lost[0]]]
             raise ScorecardError(
-                f"{self.names[e]}: expected finite probabilities, found none for {record} ({self.conditions[number]})"
+                f"{self.names[e]}: the probabilities of {record} are not finite ({self.conditions[number]}); "
+                "check the network's weights and the scale of its input"
             )
-        truth = self.truth[self.records[number]]
         uncertainty = self._prediction(rounded, self.ranges[e]).uncertainty
-        return Answers(truth, rounded, uncertainty, self.ensembles[e].temperature)
+        labels = self.data.labels[self.records[number]]
+        return LabelledPredictions(labels, rounded, uncertainty, self.ensembles[e].temperature)
 
-    def _prediction(self, probs: NDArray[np.float64], between: tuple[float, float]) -> Prediction:
-        return Prediction(("",) * len(probs), self.cohort.classes, probs, between)
+    def _prediction(self, probs: NDArray[np.float64], information: tuple[float, float]) -> Prediction:
+        return Prediction(("",) * len(probs), self.data.classes, probs, information)
 
-    def _after_natural(self) -> None:
-        """Normalise by this part, if asked to, and choose the examples, before anything is attacked."""
-        if self.evaluation.normalise == "evaluated":
+    def _finish_natural(self) -> None:
+        """Normalise uncertainty by these recordings if asked to, and choose the examples, before the attacks."""
+        if self.options.normalise == "evaluated":
             for e in range(len(self.ensembles)):
-                said = self.answers[e, 0]
-                self.ranges[e] = information_range(self._prediction(said.member_probs, self.ranges[e]))
-                self.answers[e, 0] = self._said(e, 0, said.member_probs)
-        everywhere = np.all([np.isin(self.records[0], places) for places in self.records], axis=0)
-        all_right = np.all([self.answers[e, 0].right for e in range(len(self.ensembles))], axis=0)
-        self.examples = choose_examples(self.cohort, self.indices, everywhere, all_right)
+                natural = self.predictions[e, 0]
+                self.ranges[e] = information_range(self._prediction(natural.raw_member_probs, self.ranges[e]))
+                self.predictions[e, 0] = self._label(e, 0, natural.raw_member_probs)
+        eligible = np.all([np.isin(self.records[0], positions) for positions in self.records], axis=0)
+        all_correct = np.all([self.predictions[e, 0].correct for e in range(len(self.ensembles))], axis=0)
+        if self.data.has_traces:
+            chosen = choose_positions(self.data.labels, len(self.data.classes), eligible, all_correct)
+            self.examples = [self._make_example(position) for position in chosen]
 
-    def _draw_examples(self, shard: Shard, drawn: dict[int, Batch]) -> None:
-        """Keep what the examples look like when attacked as the first ensemble is."""
-        for row, batch in drawn.items():
-            place = int(self.records[shard.number][row])
-            example = next(one for one in self.examples if one.place == place)
-            draw_attacked(example, shard.number, batch, self.cohort, int(self.indices[place]), self.ensembles[0].input)
-            example.drawn_of[shard.number] = tuple(self.names[e] for e in shard.group)
+    def _make_example(self, position: int) -> Example:
+        lead, data = self._example_lead, self.data
+        natural, _ = data.millivolts(position, lead, self.ensembles[0].input)
+        start = natural[: round(EXAMPLE_S * data.rate_hz)]
+        return Example(position, data.ids[position], data.leads[lead], data.rate_hz, start, {}, {})
 
-    def _check(self) -> None:
-        """Refuse what cannot be done before anything is."""
-        cohort = self.cohort
-        if not self.ensembles:
-            raise ScorecardError("expected an ensemble to put to the test, found none")
-        if len(self.indices) == 0:
-            raise CohortError(f"{cohort.path}: expected recordings in the {self.evaluation.part} part, found none")
+    def _add_examples(self, shard: Shard, shown: dict[int, Batch]) -> None:
+        """Keep the examples as attacked for the first ensemble."""
+        for row, batch in shown.items():
+            position = int(self.records[shard.number][row])
+            example = next(one for one in self.examples if one.position == position)
+            _, factor = self.data.millivolts(position, self._example_lead, self.ensembles[0].input)
+            begin = int(batch.valid[0, 0].long().argmax())
+            stretch = batch.signal[0, self._example_lead, begin : begin + len(example.natural)].numpy()
+            example.attacked[shard.number] = np.asarray(factor * stretch, dtype=np.float32)
+            example.ensembles[shard.number] = tuple(self.names[e] for e in shard.group)
+
+    @property
+    def _example_lead(self) -> int:
+        """Lead II of the twelve, or the only one."""
+        return min(1, len(self.data.leads) - 1)
+
+    def _check(self, attacks: Sequence[AttackCondition]) -> None:
+        """Raise an error for anything that cannot be evaluated, before any work is done."""
+        data, first = self.data, self.ensembles[0].input
         for name, ensemble in zip(self.names, self.ensembles, strict=True):
             spec = ensemble.input
-            if (cohort.classes, cohort.leads, cohort.rate_hz) != (ensemble.classes, spec.leads, spec.rate_hz):
+            if (data.classes, data.leads, data.rate_hz) != (ensemble.classes, spec.leads, spec.rate_hz):
                 raise CohortError(
-                    f"{cohort.path}: expected the classes, leads and rate of {name} ({', '.join(ensemble.classes)}; "
-                    f"{', '.join(spec.leads)}; {spec.rate_hz:g} Hz), found others"
+                    f"{data.source}: the classes, leads and rate of {name} are {', '.join(ensemble.classes)}; "
+                    f"{', '.join(spec.leads)}; {spec.rate_hz:g} Hz; those of the recordings are "
+                    f"{', '.join(data.classes)}; {', '.join(data.leads)}; {data.rate_hz:g} Hz"
                 )
-            if spec.scaling != self.ensembles[0].input.scaling:
+            if spec.scaling != first.scaling:
                 raise ScorecardError(
-                    f"{name}: expected inputs scaled as those of {self.names[0]}, found {spec.scaling}; the "
-                    "strength of an attack would mean something else"
+                    f"{name} takes input scaled to {spec.scaling}, {self.names[0]} to {first.scaling}; the same "
+                    "epsilon would mean attacks of different strength, so evaluate them apart"
                 )
-            for condition, recipe in plan_conditions(self.evaluation):
-                if recipe:
-                    Crafting(recipe, condition.epsilon, ensemble, self.evaluation.seed).check()
+            for attack in attacks:
+                _ = AttackJob(attack, ensemble, self.options.seed).target

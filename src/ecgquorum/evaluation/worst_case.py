@@ -6,25 +6,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.evaluation.conditions import Condition
-from ecgquorum.evaluation.metric_rows import Answers
+from ecgquorum.evaluation.predictions import LabelledPredictions
 
 
 def worst_of_all(
-    conditions: Sequence[Condition], records: Sequence[NDArray[np.int64]], answers: Mapping[int, Answers]
-) -> Iterator[tuple[float, Answers]]:
-    """For each strength the answer that went most wrong under any condition up to it, natural recordings included.
+    conditions: Sequence[Condition],
+    records: Sequence[NDArray[np.int64]],
+    predictions: Mapping[int, LabelledPredictions],
+) -> Iterator[tuple[float, LabelledPredictions]]:
+    """For each strength, each recording's prediction with the smallest margin under any condition up to it.
 
-    On the recordings that all conditions cover, so that a stronger attack is never the milder one.
+    Natural recordings count as strength 0. Only recordings that all conditions cover are taken, so that accuracy never
+    rises with the strength.
 
-    answers: condition's number -> what was said of `records` of that number
+    predictions: number of the condition -> predictions of `records` of that number
     """
     common = records[0]
-    for places in records:
-        common = np.intersect1d(common, places)
-    said = [answers[i].at(np.searchsorted(records[i], common)) for i in range(len(conditions))]
+    for positions in records:
+        common = np.intersect1d(common, positions)
+    covered = [predictions[i].at(np.searchsorted(records[i], common)) for i in range(len(conditions))]
     for epsilon in sorted({condition.epsilon for condition in conditions[1:]}):
-        under = [one for one, condition in zip(said, conditions, strict=True) if condition.epsilon <= epsilon]
-        worst, places = np.argmin([one.margin for one in under], axis=0), np.arange(len(common))
-        probs = np.stack([one.member_probs for one in under])[worst, places]
-        uncertainty = np.stack([one.uncertainty for one in under])[worst, places]
-        yield epsilon, Answers(said[0].truth, probs, uncertainty, said[0].temperature)
+        under = [one for one, condition in zip(covered, conditions, strict=True) if condition.epsilon <= epsilon]
+        worst, rows = np.argmin([one.margin for one in under], axis=0), np.arange(len(common))
+        probs = np.stack([one.raw_member_probs for one in under])[worst, rows]
+        uncertainty = np.stack([one.uncertainty for one in under])[worst, rows]
+        yield epsilon, LabelledPredictions(covered[0].labels, probs, uncertainty, covered[0].temperature)

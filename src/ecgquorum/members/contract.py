@@ -62,11 +62,14 @@ def _record_embed(member: nn.Module) -> Iterator[list[Tensor]]:
         recorded.append(features)
         return features
 
+    before = dict(member.__dict__)
     member.__dict__["embed"] = embed_and_record
     try:
         yield recorded
     finally:
         del member.__dict__["embed"]
+        if "embed" in before:  # set on this instance, not by its class
+            member.__dict__["embed"] = before["embed"]
 
 
 @contextmanager

@@ -66,6 +66,18 @@ def check_options(member: str | MemberFactory, options: Mapping[str, Any]) -> No
     _arguments(factory, known, dict(options))
 
 
+SIMPLE_TYPES = (bool, int, float, str)
+"""Types of options that a recipe can hold."""
+
+
+def default_options(member: str | MemberFactory) -> dict[str, Any]:
+    """Return the defaults of those options of a member's factory that a recipe can hold."""
+    factory = MEMBERS.get(member) if isinstance(member, str) else member
+    taken = {name for names in _ALIASES.values() for name in names}
+    parameters = [p for p in inspect.signature(factory).parameters.values() if p.name not in taken]
+    return {p.name: p.default for p in parameters if p.default is not p.empty and isinstance(p.default, SIMPLE_TYPES)}
+
+
 def _arguments(factory: MemberFactory, known: Mapping[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     parameters = inspect.signature(factory).parameters
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())

@@ -1,39 +1,56 @@
-"""Temperature: one number, fitted on the tune part, that brings confidence in line with how often it is right."""
+"""Calibration: expected calibration error, Brier score, and temperature scaling (Guo et al. 2017)."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ecgquorum.metrics.weighting import Array, Labels, as_weights, weighted_mean
 
-COLDEST, HOTTEST = 0.25, 4.0
-"""Beyond these a temperature says more of the few recordings it is fitted on than of the model."""
+MIN_TEMPERATURE, MAX_TEMPERATURE = 0.25, 4.0
+"""Beyond these a temperature depends more on the few recordings it is fitted on than on the model."""
 
-LEAST = 1e-12
-"""No probability is taken to be smaller."""
+MIN_PROBABILITY = 1e-12
+"""Smaller probabilities are raised to this before a logarithm is taken."""
+
+
+def expected_calibration_error(probs: Array, labels: Labels, weights: Array | None = None, n_bins: int = 15) -> Array:
+    """(draw,): ECE = sum_b n_b / n |accuracy_b - confidence_b| over bins of equal width of the confidence.
+
+    probs: (record, class)
+    """
+    weights = as_weights(weights, len(labels))
+    confidence, correct = probs.max(axis=1), probs.argmax(axis=1) == labels
+    bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
+    gaps = weights @ (np.eye(n_bins)[bins] * (correct - confidence)[:, None])
+    return np.asarray(np.abs(gaps).sum(axis=1) / weights.sum(axis=1))
+
+
+def brier_score(probs: Array, labels: Labels, weights: Array | None = None) -> Array:
+    """(draw,): the mean over recordings of sum_c (p_c - y_c)^2, with y the one-hot label."""
+    distance = ((probs - np.eye(probs.shape[1])[labels]) ** 2).sum(axis=1)
+    return weighted_mean(distance, weights)
 
 
 def apply_temperature(probs: Array, temperature: float) -> Array:
-    """p_c^(1/T) / sum_c p_c^(1/T) over the last axis: flatter for T > 1, sharper below, the same order always."""
+    """p_c^(1/T) / sum_c p_c^(1/T) over the last axis: flatter for T > 1, sharper for T < 1, in the same order."""
     if temperature == 1:
         return probs
-    logs = np.log(np.maximum(probs, LEAST)) / temperature
+    logs = np.log(np.maximum(probs, MIN_PROBABILITY)) / temperature
     powers = np.exp(logs - logs.max(axis=-1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
 
 
-def fit_temperature(probs: Array, truth: NDArray[np.int64]) -> float:
-    """The temperature under which the truth is likeliest; 1 where there is nothing to fit it on.
+def fit_temperature(probs: Array, labels: Labels) -> float:
+    """The temperature with the smallest mean negative log-likelihood of the labels; 1 without recordings.
 
-    probs: (record, class), the mean of the members' · truth: (record,)
+    probs: (record, class), the mean of the members' · labels: (record,)
     """
-    from scipy.optimize import minimize_scalar  # half a second to import; scorecards and cards do without
+    from scipy.optimize import minimize_scalar  # takes long to import
 
-    if len(truth) == 0:
+    if len(labels) == 0:
         return 1.0
 
-    def surprise(log_temperature: float) -> float:
-        chosen = apply_temperature(probs, float(np.exp(log_temperature)))[np.arange(len(truth)), truth]
-        return float(-np.log(np.maximum(chosen, LEAST)).mean())
+    def loss(log_temperature: float) -> float:
+        likelihood = apply_temperature(probs, float(np.exp(log_temperature)))[np.arange(len(labels)), labels]
+        return float(-np.log(np.maximum(likelihood, MIN_PROBABILITY)).mean())
 
-    found = minimize_scalar(surprise, bounds=(np.log(COLDEST), np.log(HOTTEST)), method="bounded")
-    return float(np.exp(found.x))
+    bounds = (np.log(MIN_TEMPERATURE), np.log(MAX_TEMPERATURE))
+    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))

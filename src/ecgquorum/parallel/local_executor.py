@@ -1,4 +1,4 @@
-"""Run tasks in worker processes of this machine."""
+"""Run tasks in processes of this machine."""
 
 from collections.abc import Callable, Hashable, Iterable
 from multiprocessing.connection import wait
@@ -12,14 +12,14 @@ class LocalExecutor(Executor):
     """A number of processes of this machine, started when they are needed and kept until the end."""
 
     def __init__(self, workers: int, threads: int) -> None:
-        self._workers, self.threads = workers, threads
+        self._n_workers, self.threads = workers, threads
         self._idle: list[WorkerProcess] = []
         self._busy: list[WorkerProcess] = []
 
     @property
     def capacity(self) -> int:
-        """One task a process."""
-        return self._workers
+        """One task per process."""
+        return self._n_workers
 
     def close(self) -> None:
         """Kill the processes."""
@@ -32,19 +32,20 @@ class LocalExecutor(Executor):
 
     def _submit(self, prepared: Work, item: Any) -> WorkerProcess:
         while self._idle:
-            worker = self._idle.pop()
+            worker = self._idle[-1]
             if worker.begin(prepared, item):
-                self._busy.append(worker)
+                self._busy.append(self._idle.pop())
                 return worker
-            worker.stop()  # it died while it was idle
+            self._idle.pop().stop()  # it died while it was idle
         worker = WorkerProcess(_set_threads, self.threads, may_start_processes=True)
-        worker.begin(prepared, item)  # one that dies while it starts is found lost by `_wait`
-        self._busy.append(worker)
+        self._idle.append(worker)  # where it stays if the item cannot be pickled
+        worker.begin(prepared, item)  # one that dies at its start is found to be lost
+        self._busy.append(self._idle.pop())
         return worker
 
     def _wait(self, handles: Iterable[Hashable]) -> list[tuple[Hashable, Outcome]]:
         workers = {worker.connection: worker for worker in handles if isinstance(worker, WorkerProcess)}
-        found: list[tuple[Hashable, Outcome]] = []
+        finished: list[tuple[Hashable, Outcome]] = []
         for connection in wait(list(workers)):
             worker = workers[connection]  # type: ignore[index]
             for outcome in worker.receive():
@@ -53,12 +54,12 @@ class LocalExecutor(Executor):
                     worker.stop()
                 else:
                     self._idle.append(worker)
-                found.append((worker, outcome))
-        return found
+                finished.append((worker, outcome))
+        return finished
 
     def _cancel(self, handles: Iterable[Hashable]) -> None:
         for worker in handles:
-            if isinstance(worker, WorkerProcess) and worker in self._busy:
+            if worker in self._busy:
                 self._busy.remove(worker)
                 worker.stop()
 

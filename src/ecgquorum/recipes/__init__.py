@@ -1,36 +1,27 @@
-"""Recipes: a training run, or a whole study, written down in TOML.
+"""Recipes: a training run, or a whole study, written in TOML.
 
-An unknown key is an error that names its nearest neighbour. `Recipe.toml()` writes a recipe back with every default
-spelled out, so that a run's folder says all that was decided.
+An unknown key is an error that names the nearest known one. `Recipe.toml()` writes a recipe back with its defaults.
 """
 
 from ecgquorum.recipes.load import load_recipe, load_study, parse_recipe, parse_study, recipe_names
 from ecgquorum.recipes.study import AttackRecipe, CohortRecipe, EvaluationRecipe, Study
 from ecgquorum.recipes.training import (
-    PARTS,
-    AdversarialRecipe,
-    Bands,
-    DecorrelationRecipe,
-    DvergeRecipe,
+    PAPER_BANDS,
     InputRecipe,
     MemberRecipe,
-    PartitionRecipe,
     Recipe,
     TrainingRecipe,
+    strategy_names,
+    without_hardening,
 )
 
 __all__ = [
-    "PARTS",
-    "AdversarialRecipe",
+    "PAPER_BANDS",
     "AttackRecipe",
-    "Bands",
     "CohortRecipe",
-    "DecorrelationRecipe",
-    "DvergeRecipe",
     "EvaluationRecipe",
     "InputRecipe",
     "MemberRecipe",
-    "PartitionRecipe",
     "Recipe",
     "Study",
     "TrainingRecipe",
@@ -39,4 +30,6 @@ __all__ = [
     "parse_recipe",
     "parse_study",
     "recipe_names",
+    "strategy_names",
+    "without_hardening",
 ]

@@ -1,4 +1,4 @@
-"""What is wrong with a recipe, in one line."""
+"""Explain validation errors of recipes in one line."""
 
 import difflib
 from typing import Any, get_args, get_origin
@@ -6,15 +6,15 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 
-def explained(error: ValidationError, model: type[BaseModel]) -> str:
-    """Every problem that was found while reading a `model`."""
+def explain_errors(error: ValidationError, model: type[BaseModel]) -> str:
+    """Describe every problem that was found while reading a `model`."""
     problems = error.errors()
     deeper = [problem["loc"][:-1] for problem in problems]  # a list is not too short when its only entry is wrong
-    told = [p for p in problems if not (p["type"] == "too_short" and p["loc"] in deeper)]
-    return "; ".join(_one(problem, model) for problem in told)
+    shown = [p for p in problems if not (p["type"] == "too_short" and p["loc"] in deeper)]
+    return "; ".join(_explain_problem(problem, model) for problem in shown)
 
 
-def _one(problem: Any, model: type[BaseModel]) -> str:
+def _explain_problem(problem: Any, model: type[BaseModel]) -> str:
     place = [str(part) for part in problem["loc"]]
     name = ".".join(part for part in place if "[" not in part) or "recipe"
     if problem["type"] == "extra_forbidden":
@@ -30,7 +30,7 @@ def _one(problem: Any, model: type[BaseModel]) -> str:
 
 
 def _keys_at(place: list[str], model: Any) -> list[str]:
-    """The keys that a recipe may have at this place."""
+    """Return the keys that a recipe may have at this place."""
     for part in place:
         if part.isdigit():  # an entry of a list is what the list is of
             continue

@@ -1,4 +1,4 @@
-"""From TOML to recipes."""
+"""Read recipes and studies from TOML."""
 
 import tomllib
 from importlib.resources import files
@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ecgquorum.errors import RecipeError
-from ecgquorum.recipes.error_messages import explained
+from ecgquorum.recipes.error_messages import explain_errors
 from ecgquorum.recipes.study import Study
 from ecgquorum.recipes.training import Recipe
 
@@ -31,12 +31,12 @@ def load_study(path_or_name: str | Path) -> Study:
 
 
 def load_recipe(path_or_name: str | Path) -> Recipe:
-    """Read a training recipe; of a study's file, what it says about training."""
+    """Read a training recipe; of a study's file, the part about training."""
     return load_study(path_or_name).recipe
 
 
 def recipe_names() -> list[str]:
-    """The names of the recipes that ship with ecgquorum."""
+    """Return the names of the recipes that ship with ecgquorum."""
     entries = (files("ecgquorum") / "recipes").iterdir()
     return sorted(entry.name.removesuffix(".toml") for entry in entries if entry.name.endswith(".toml"))
 
@@ -50,7 +50,7 @@ def parse_study(text: str, where: str = "recipe") -> Study:
     try:
         return Study.model_validate(_tuples(content))
     except ValidationError as error:
-        raise RecipeError(f"{where}: {explained(error, Study)}") from error
+        raise RecipeError(f"{where}: {explain_errors(error, Study)}") from error
 
 
 def parse_recipe(text: str, where: str = "recipe") -> Recipe:
@@ -59,7 +59,7 @@ def parse_recipe(text: str, where: str = "recipe") -> Recipe:
 
 
 def _tuples(value: Any) -> Any:
-    """TOML arrays as tuples, which is what strict frozen models hold."""
+    """Replace TOML arrays by tuples, which strict frozen models hold."""
     if isinstance(value, list):
         return tuple(_tuples(item) for item in value)
     if isinstance(value, dict):

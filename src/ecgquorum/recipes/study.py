@@ -1,20 +1,27 @@
-"""A study: a training recipe, the strategies it is to be compared under, and how they are put to the test."""
+"""A study: a training recipe, the strategies to compare, and how they are evaluated."""
 
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from ecgquorum.errors import RecipeError
-from ecgquorum.recipes.error_messages import explained
-from ecgquorum.recipes.training import Count, Positive, Recipe, RecipePart, strategy_parts
+from ecgquorum.recipes.error_messages import explain_errors
+from ecgquorum.recipes.training import Count, Positive, Recipe, RecipePart, strategy_names
 
 WHOLE = "ensemble"
-RESERVED = ("natural", "worst of all", "masking")
-"""What tables call conditions that are no attacks."""
+WHOLE_ONLY = ("confident", "worst")
+"""Attacks on the whole ensemble only."""
 
-EPSILONS = {"microvolt": (10.0, 50.0, 75.0, 100.0), "unit": (0.025, 0.05, 0.15, 0.175)}
-"""The paper's strengths of attack, in the units of the input."""
+RESERVED = ("natural", "worst of all", "masking")
+"""Names in tables for conditions that are not attacks."""
+
+EPSILONS = {
+    "microvolt": (10.0, 50.0, 75.0, 100.0),
+    "unit": (0.025, 0.05, 0.15, 0.175),
+    "none": (0.025, 0.05, 0.15, 0.175),
+}
+"""The paper's attack strengths, in the units of the input."""
 
 
 PAPER_STRATEGIES = ("baseline", "dec", "part", "dec+part", "adv", "dverge", "dec+adv")
@@ -23,11 +30,12 @@ PAPER_STRATEGIES = ("baseline", "dec", "part", "dec+part", "adv", "dverge", "dec
 class AttackRecipe(RecipePart):
     """One attack of an evaluation, at every strength.
 
-    kind:     "pgd", "sap", "apgd", "square", "confident" or "worst" (several of them on every member and the whole)
-    target:   what it is crafted on: "member 0", as the paper does, another member, or "ensemble"
-    name:     what to call it in tables; its kind by default
+    kind:     "pgd", "sap", "apgd", "square", "confident", "worst" (several attacks on every member and the ensemble),
+              the name of another package's attack, or "package.module:Name"
+    target:   the model that is attacked: "member 0", as in the paper, another member, or "ensemble"
+    name:     its name in tables; its kind by default
     epsilons: its strengths, where not the evaluation's
-    records:  craft it for at most so many recordings, drawn at random; absent: for all
+    records:  attack at most so many recordings, drawn at random; absent: all
     options:  of the attack, such as { restarts = 5, random_start = true }
     """
 
@@ -40,9 +48,11 @@ class AttackRecipe(RecipePart):
 
     @model_validator(mode="after")
     def _target_exists(self) -> Self:
+        if self.kind == "quiet":
+            raise ValueError('evaluation.attacks: the attack "quiet" is now called "confident"')
         if self.target != WHOLE and not re.fullmatch(r"member \d+", self.target):
             raise ValueError(f'evaluation.attacks: expected the target "member 0" or "{WHOLE}", found {self.target!r}')
-        if self.kind in ("confident", "worst") and self.target != WHOLE:
+        if self.kind in WHOLE_ONLY and self.target != WHOLE:
             raise ValueError(f'evaluation.attacks: {self.kind}: expected the target "{WHOLE}", found {self.target!r}')
         if self.name in RESERVED or self.name.startswith("mixed"):
             raise ValueError(f"evaluation.attacks: expected another name than {self.name!r}, which is taken")
@@ -52,12 +62,12 @@ class AttackRecipe(RecipePart):
 
     @property
     def member(self) -> int | None:
-        """Which member it is crafted on; None for the ensemble."""
+        """Index of the member that is attacked; None for the ensemble."""
         return None if self.target == WHOLE else int(self.target.removeprefix("member "))
 
 
 PAPER_ATTACKS = (AttackRecipe(kind="pgd"), AttackRecipe(kind="sap"))
-"""What the paper's tables are made of."""
+"""The attacks of the paper's tables."""
 
 USUAL_ATTACKS = (
     *PAPER_ATTACKS,
@@ -67,14 +77,14 @@ USUAL_ATTACKS = (
 
 
 class EvaluationRecipe(RecipePart):
-    """How ensembles are put to the test.
+    """How ensembles are evaluated.
 
     part:            of the cohort: "test", or "tune" while choices are still to be made
     epsilons:        strengths of the attacks, in the units of the input; absent: the paper's for the input's scaling
-    attacks:         the paper's PGD and SAP on member 0, then PGD and ConfidentPGD on the ensemble, by default
-    normalise:       uncertainty by its range in "training", or, as the authors' notebook does, on the "evaluated" part
-    masking_records: how many recordings the checks for hidden gradients take; 0: no checks
-    seed:            of attacks that draw, and of the choice of recordings
+    attacks:         the paper's PGD and SAP on member 0, then PGD and a confident attack on the ensemble, by default
+    normalise:       uncertainty by its range on the "training" part, or, as the authors do, on the "evaluated" one
+    masking_records: number of recordings for the checks for gradient masking; 0: no checks
+    seed:            for attacks with randomness, and for the choice of recordings
     """
 
     part: Literal["test", "tune"] = "test"
@@ -84,7 +94,7 @@ class EvaluationRecipe(RecipePart):
     masking_records: Annotated[int, Field(ge=0)] = 32
     seed: Annotated[int, Field(ge=0)] = 0
 
-    def changed(
+    def change(
         self,
         *,
         attacks: tuple[str, ...] | None = None,
@@ -92,10 +102,10 @@ class EvaluationRecipe(RecipePart):
         records: int | None = None,
         part: str | None = None,
     ) -> "EvaluationRecipe":
-        """The same with what the command line asks for; attacks as KIND or KIND@TARGET."""
+        """Return the recipe with other values where one is given; attacks as KIND or KIND@TARGET."""
         fields = self.model_dump()
         if attacks is not None:
-            fields["attacks"] = tuple(_asked(text) for text in attacks)
+            fields["attacks"] = tuple(_parse_attack(text) for text in attacks)
         if records is not None:
             fields["attacks"] = tuple(attack | {"records": records} for attack in fields["attacks"])
         if epsilons is not None:
@@ -106,7 +116,7 @@ class EvaluationRecipe(RecipePart):
         try:
             return EvaluationRecipe.model_validate(fields)
         except ValidationError as error:
-            raise RecipeError(explained(error, EvaluationRecipe)) from error
+            raise RecipeError(explain_errors(error, EvaluationRecipe)) from error
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -117,15 +127,15 @@ class EvaluationRecipe(RecipePart):
         return self
 
 
-def _asked(text: str) -> dict[str, Any]:
+def _parse_attack(text: str) -> dict[str, Any]:
     kind, _, target = text.partition("@")
     if not target:
-        target = WHOLE if kind in ("confident", "worst") else "0"
+        target = WHOLE if kind in WHOLE_ONLY else "0"
     return {"kind": kind, "target": WHOLE if target == WHOLE else f"member {target}"}
 
 
 class CohortRecipe(RecipePart):
-    """What a study's cohort is built from, where none is given.
+    """The source of a study's cohort, where no cohort is given.
 
     source:                 as for `ecgquorum cohort build`
     records, seconds, seed: of a simulated source
@@ -140,22 +150,26 @@ class CohortRecipe(RecipePart):
 class Study(Recipe):
     """A training recipe and what to compare: the strategies, on which recordings, under which attacks.
 
-    strategies: absent: the paper's seven, without dverge where there is one member only
+    compare: the strategies; absent: the paper's seven, without dverge where there is one member only
     """
 
-    strategies: Annotated[tuple[str, ...], Field(min_length=1)] = PAPER_STRATEGIES
+    compare: Annotated[tuple[str, ...], Field(min_length=1)] = PAPER_STRATEGIES
     cohort: CohortRecipe | None = None
     evaluation: EvaluationRecipe = EvaluationRecipe()
 
+    @field_validator("compare")
+    @classmethod
+    def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        strategies = tuple("+".join(strategy_names(strategy)) or "baseline" for strategy in value)
+        twice = next((strategy for strategy in strategies if strategies.count(strategy) > 1), None)
+        if twice:
+            raise ValueError(f"compare: expected each strategy once, found {twice} twice")
+        return strategies
+
     @model_validator(mode="after")
     def _study_fits_together(self) -> Self:
-        if "strategies" not in self.model_fields_set and self.members < 2:
-            object.__setattr__(self, "strategies", tuple(s for s in PAPER_STRATEGIES if s != "dverge"))
-        if len({strategy_parts(strategy) for strategy in self.strategies}) != len(self.strategies):
-            raise ValueError("strategies: expected each of them once, found one twice")
-        for strategy in self.strategies:
-            if "dverge" in strategy_parts(strategy) and self.members < 2:
-                raise ValueError("strategies: dverge needs at least 2 members, found 1")
+        if "compare" not in self.model_fields_set and self.members < 2:
+            object.__setattr__(self, "compare", tuple(s for s in PAPER_STRATEGIES if s != "dverge"))
         for attack in self.evaluation.attacks:
             if attack.member is not None and attack.member >= self.members:
                 raise ValueError(f"evaluation.attacks: expected a member below {self.members}, found {attack.target}")
@@ -165,14 +179,14 @@ class Study(Recipe):
         return self
 
     def with_strategies(self, strategies: tuple[str, ...]) -> "Study":
-        """The same study of other strategies."""
+        """Return the same study of other strategies."""
         try:
-            return Study.model_validate(self.model_dump() | {"strategies": strategies})
+            return Study.model_validate(self.model_dump() | {"compare": strategies})
         except ValidationError as error:
-            raise RecipeError(explained(error, Study)) from error
+            raise RecipeError(explain_errors(error, Study)) from error
 
     @property
     def recipe(self) -> Recipe:
-        """How to train, and nothing else."""
+        """How to train, without what to compare."""
         beyond = Study.model_fields.keys() - Recipe.model_fields.keys()
         return Recipe.model_validate(self.model_dump(exclude=set(beyond)))

@@ -1,4 +1,8 @@
-"""How an ensemble is trained, as frozen, typed models; every number has its range."""
+"""How an ensemble is trained, as frozen, typed models.
+
+These models are data alone: reading one imports no strategy and no network. `training.resolve_recipe` looks both up
+and checks their parameters.
+"""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -6,79 +10,86 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ecgquorum.errors import RecipeError
-from ecgquorum.recipes.error_messages import explained
+from ecgquorum.recipes.error_messages import explain_errors
+from ecgquorum.recipes.old_keys import check_old_keys
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
+
 Bands = str | tuple[tuple[float, float], ...]
+PAPER_BANDS: tuple[Bands, ...] = ("all", "rings:even", "rings:odd")
+"""What the members of the paper's Fourier partition see."""
 
-BAND_WORDS = ("all", "rings:even", "rings:odd")
-EPSILON = {"microvolt": 10.0, "unit": 0.025}
-"""The paper's bound of attacks in training, in the units of the input."""
-
-PARTS = ("dec", "part", "adv", "dverge")
-"""What a strategy is a sum of."""
+STRATEGY_ORDER = ("dec", "part", "adv", "dverge", "harden")
+"""The built-in strategies in the order in which sums of them are written."""
 
 
-def strategy_parts(strategy: str) -> frozenset[str]:
-    """The parts of a strategy such as "dec+part"; "baseline" has none."""
-    if strategy == "baseline":
-        return frozenset()
-    parts = strategy.split("+")
-    unknown = [part for part in parts if part not in PARTS]
-    if unknown or len(set(parts)) != len(parts):
-        found = f"{unknown[0]!r}" if unknown else "one of them twice"
-        raise ValueError(f"strategy: expected baseline or a sum of {', '.join(PARTS)} such as dec+part, found {found}")
-    return frozenset(parts)
+def strategy_names(strategy: str) -> tuple[str, ...]:
+    """Split a sum such as "part+dec" into its names, in canonical order; "baseline" adds nothing and is left out."""
+    names = [name.strip() for name in strategy.split("+")]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice or "" in names:
+        found = f"{twice} twice" if twice else f"{strategy!r}"
+        raise ValueError(f"strategy: expected baseline or a sum such as dec+part, found {found}")
+    return tuple(sorted((name for name in names if name != "baseline"), key=strategy_order))
 
 
-def _is_band(pair: Any) -> bool:
-    numbers = isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(edge, int | float) for edge in pair)
-    return numbers and 0 <= pair[0] < pair[1]
+def strategy_order(name: str) -> tuple[int, str]:
+    """Return the sort key of a strategy in a sum: the built-in ones first, others by name."""
+    return (STRATEGY_ORDER.index(name), "") if name in STRATEGY_ORDER else (len(STRATEGY_ORDER), name)
+
+
+def without_hardening(strategy: str) -> str:
+    """Return a sum of names without "harden", to compare it with the paper's strategies."""
+    return "+".join(name for name in strategy_names(strategy) if name != "harden") or "baseline"
 
 
 class RecipePart(BaseModel):
-    """What all tables of a recipe have in common: frozen, strict, no key that is not known."""
+    """What all tables of a recipe have in common: frozen, strict, no unknown key."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class InputRecipe(RecipePart):
-    """What the network is given; leads and rate are those of the cohort.
+    """What the network is given; names of leads and sampling rate are those of the cohort.
 
-    scaling:  "microvolt", or "unit": each lead of each record to -1..1
+    scaling:  "microvolt"; "unit": each lead of each recording to -1..1; "none": samples as the cohort has them
     window_s: shorter recordings are padded with zeros on both sides to this length, longer ones cut
+    leads:    number of leads that the cohort must have; absent: any
     """
 
-    scaling: Literal["microvolt", "unit"] = "microvolt"
-    window_s: Annotated[float, Field(ge=1, le=3600)] = 60.0
+    scaling: Literal["microvolt", "unit", "none"] = "microvolt"
+    window_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    leads: Count | None = None
 
 
 class MemberRecipe(RecipePart):
     """The network of every member.
 
-    kind:    "compact", a small residual network, or "dilated", the paper's 13-block dilated CNN
-    width:   multiplies the number of channels
-    dropout: share of activations dropped in training
+    kind: a registered name such as "compact" or "dilated", or "package.module:Name"
+    All other keys are keyword arguments of that class.
     """
 
-    kind: Literal["compact", "dilated"] = "compact"
-    width: Annotated[float, Field(gt=0, le=16)] = 1.0
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3
+    model_config = ConfigDict(extra="allow")
+
+    kind: str = "compact"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments for the network's class."""
+        return dict(self.model_extra or {})
 
 
 class TrainingRecipe(RecipePart):
     """How each member is trained.
 
-    schedule:        "one-cycle" (up, then down to nothing) or "constant"
+    schedule:        "one-cycle" (up, then down to 0) or "constant"
     crop_s:          train on a random stretch of this length of each recording; absent: on the whole window
-    gain:            each recording is made larger or smaller by up to this factor, at random
+    gain:            each recording is scaled by a random factor of up to this, up or down
     flip:            share of recordings turned upside down
     repeat:          how often a class is seen in an epoch, where not once
     label_smoothing: share of the target spread over all classes
-    attacked:        share of every batch that is changed by one step of an attack on the member as it is at that moment
-    attack_epsilon:  how far at most, in the units of the input; drawn for each of these recordings
     """
 
     epochs: Count = 20
@@ -91,90 +102,13 @@ class TrainingRecipe(RecipePart):
     flip: Share = 0.0
     repeat: dict[str, Count] = Field(default_factory=dict)
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    attacked: Share = 0.0
-    attack_epsilon: Positive | None = None
-
-    @model_validator(mode="after")
-    def _attack_has_a_strength(self) -> Self:
-        if (self.attacked > 0) != (self.attack_epsilon is not None):
-            found = f"attacked = {self.attacked:g} and attack_epsilon = {self.attack_epsilon}"
-            raise ValueError(f"training: expected attacked and attack_epsilon together or neither, found {found}")
-        return self
-
-
-class DecorrelationRecipe(RecipePart):
-    """The part `dec`: a member pays for features that an earlier member's features predict.
-
-    weight:     lambda, how much it pays
-    projected:  r, how many random directions the prediction is made from
-    projection: what is projected: "regressor" (the published code), "regressor-with-ones" (the paper's algorithm) or
-                "regressand" (its displayed equation)
-    whiten:     predict directions of equal variance, so that inflating one does not pay (beyond the paper)
-    """
-
-    weight: Annotated[float, Field(ge=0)] = 0.2
-    projected: Count = 32
-    projection: Literal["regressor", "regressor-with-ones", "regressand"] = "regressor"
-    whiten: bool = False
-
-
-class PartitionRecipe(RecipePart):
-    """The part `part`: members hear different parts of the spectrum.
-
-    bands: what the first member hears, then what the others do, in turn: "all", "rings:even", "rings:odd" (every
-           second of ten rings of equal width, the paper's two complementary filters) or a list of [low, high] in Hz
-    """
-
-    bands: Annotated[tuple[Bands, ...], Field(min_length=1)] = BAND_WORDS
-
-    @field_validator("bands", mode="before")
-    @classmethod
-    def _bands_are_bands(cls, value: Any) -> Any:
-        for entry in value if isinstance(value, tuple) else ():
-            pairs = entry if isinstance(entry, tuple) else ()
-            if entry not in BAND_WORDS and not (pairs and all(_is_band(pair) for pair in pairs)):
-                expected = f"{', '.join(BAND_WORDS)} or a list of [low, high] in Hz with 0 <= low < high"
-                raise ValueError(f"partition.bands: expected {expected}, found {entry!r}")
-        return value
-
-
-class AdversarialRecipe(RecipePart):
-    """The part `adv`: every trained member goes on, on recordings that are attacked as they come.
-
-    epsilon: the attack's bound, in the units of the input; absent: 10 for microvolts, 0.025 for unit scaling
-    steps:   of the attack (PGD)
-    step:    how long each of them is, as a share of epsilon
-    epochs:  the same for every member
-    """
-
-    epsilon: Positive | None = None
-    steps: Count = 20
-    step: Annotated[float, Field(gt=0, le=2)] = 0.1
-    epochs: Count = 10
-    learning_rate: Positive = 1e-3
-
-
-class DvergeRecipe(RecipePart):
-    """The part `dverge`: trained members go on together, each on what the others can be made to mistake.
-
-    epsilon:           how far a recording may be changed to look like another; absent: as for `adv`
-    steps:             of that change
-    step:              how long each of them is, as a share of epsilon
-    different_classes: whether the two must be of different classes
-    """
-
-    epsilon: Positive | None = None
-    steps: Count = 10
-    step: Annotated[float, Field(gt=0, le=2)] = 0.1
-    epochs: Count = 10
-    learning_rate: Positive = 1e-3
-    different_classes: bool = False
 
 
 class Recipe(RecipePart):
     """A whole training run: `members` networks of one kind, trained from one seed.
 
-    strategy: "baseline", or a sum of parts: dec, part, adv, dverge
+    strategy:   "baseline", or a sum of names such as "dec+part+harden"; written in canonical order
+    strategies: name of a strategy -> its parameters, where not its defaults
     """
 
     name: str
@@ -184,45 +118,42 @@ class Recipe(RecipePart):
     input: InputRecipe = InputRecipe()
     member: MemberRecipe = MemberRecipe()
     training: TrainingRecipe = TrainingRecipe()
-    decorrelation: DecorrelationRecipe = DecorrelationRecipe()
-    partition: PartitionRecipe = PartitionRecipe()
-    adversarial: AdversarialRecipe = AdversarialRecipe()
-    dverge: DvergeRecipe = DvergeRecipe()
+    strategies: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_old_keys(cls, value: Any) -> Any:
+        check_old_keys(value)
+        return value
+
+    @field_validator("strategy")
+    @classmethod
+    def _in_canonical_order(cls, value: str) -> str:
+        return "+".join(strategy_names(value)) or "baseline"
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
         if self.training.crop_s is not None and self.training.crop_s > self.input.window_s:
             window_s, crop_s = self.input.window_s, self.training.crop_s
             raise ValueError(f"training.crop_s: expected at most input.window_s, {window_s:g}, found {crop_s:g}")
-        parts = strategy_parts(self.strategy)
-        if "dverge" in parts and self.members < 2:
-            raise ValueError("strategy: dverge needs at least 2 members, found 1")
-        for name in ("adversarial", "dverge"):  # the bound is written out, so that a stored recipe says it
-            part = getattr(self, name)
-            if part.epsilon is None:
-                epsilon = EPSILON[self.input.scaling]
-                object.__setattr__(self, name, part.model_copy(update={"epsilon": epsilon}))
         return self
 
     @property
-    def parts(self) -> frozenset[str]:
-        """The strategy's parts."""
-        return strategy_parts(self.strategy)
-
-    def bands_of(self, member: int) -> Bands:
-        """What the given member hears under the recipe's strategy."""
-        if "part" not in self.parts:
-            return "all"
-        first, *others = self.partition.bands
-        return first if member == 0 or not others else others[(member - 1) % len(others)]
+    def parts(self) -> tuple[str, ...]:
+        """Names of the strategies that the recipe's strategy is a sum of; empty for "baseline"."""
+        return strategy_names(self.strategy)
 
     def with_strategy(self, strategy: str) -> "Recipe":
-        """The same recipe under another strategy."""
+        """Return the same recipe with another strategy."""
+        return self.change(strategy=strategy)
+
+    def change(self, **fields: Any) -> "Recipe":
+        """Return the recipe with other values of these fields."""
         try:
-            return Recipe.model_validate(self.model_dump() | {"strategy": strategy})
+            return Recipe.model_validate(self.model_dump() | fields)
         except ValidationError as error:
-            raise RecipeError(explained(error, Recipe)) from error
+            raise RecipeError(explain_errors(error, Recipe)) from error
 
     def toml(self) -> str:
-        """The recipe with every default spelled out."""
+        """Write the recipe as TOML with the defaults of its tables; `resolve_recipe` adds those of strategies."""
         return tomli_w.dumps(self.model_dump(exclude_none=True))

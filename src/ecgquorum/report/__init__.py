@@ -1,4 +1,4 @@
-"""Reports: figures, pages and model cards, drawn from scorecards and cards, never from a model; recordings on paper."""
+"""Reports: tables, figures, pages and model cards from scorecards, never from a model; recordings on ECG paper."""
 
 import lazy_loader
 

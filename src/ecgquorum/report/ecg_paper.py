@@ -1,4 +1,4 @@
-"""A sheet of ECG paper: which lead is drawn when and where. Millimetres, right and up from the grid's lower left."""
+"""Layout of a sheet of ECG paper: which lead is drawn where. Millimetres, right and up from the grid's lower left."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -62,7 +62,7 @@ class Strip:
 
 
 @dataclass(frozen=True)
-class Row:
+class SheetRow:
     """Strips beside each other.
 
     baseline_mm: where 0 mV is
@@ -86,7 +86,7 @@ class Sheet:
 
     layout: str
     scale: Scale
-    rows: tuple[Row, ...]
+    rows: tuple[SheetRow, ...]
     header_mm: float
     grid_height_mm: int
     shown_s: tuple[float, float]
@@ -103,7 +103,7 @@ def arrange_leads(recording: Recording, layout: str | None = None) -> tuple[Reco
     layout: None: 3x4+1 where the standard leads can be had, else rows
     """
     if layout is not None and layout not in LAYOUTS:
-        raise DrawingError(f"expected a layout of {', '.join(LAYOUTS)}, found {layout!r}")
+        raise DrawingError(f"there is no layout {layout!r}; choose one of {', '.join(LAYOUTS)}")
     if layout == ROWS:
         return recording, ROWS
     try:
@@ -111,7 +111,7 @@ def arrange_leads(recording: Recording, layout: str | None = None) -> tuple[Reco
     except FittingError as error:
         if layout is None:
             return recording, ROWS
-        raise DrawingError(f"{error}; draw what is there with --layout {ROWS}") from error
+        raise DrawingError(f"{error}; draw the leads there are with --layout {ROWS}") from error
 
 
 def lay_out(
@@ -123,68 +123,66 @@ def lay_out(
     mapped: Collection[str] = (),
     n_maps: int = 0,
 ) -> Sheet:
-    """Lay an arranged recording out on a sheet as wide as A4 lies, no higher than it or, if it must be, than A3 stands.
+    """Lay an arranged recording out on a sheet of 297 mm width: A4 landscape or, where that is too small, A3 portrait.
 
-    start_s: from when on to draw
-    mapped:  leads that have `n_maps` maps beneath them
+    start_s: where to begin, in seconds
+    mapped:  leads with `n_maps` attribution maps beneath them
     """
     where = recording.source or recording.id
     left_s = recording.seconds - start_s
     if start_s < 0 or left_s <= 0:
-        raise DrawingError(f"{where}: expected a start within its {recording.seconds:g} s, found {start_s:g} s")
+        raise DrawingError(f"{where}: cannot start at {start_s:g} s; the recording lasts {recording.seconds:g} s")
     row_s = ROW_MM / scale.mm_per_s
     maps_mm = n_maps * MAP_MM + 1 if n_maps else 0
     header_mm = _HEADER_MM + (_ANSWER_MM if n_maps else 0)
 
-    def map_of(row: Sequence[str]) -> int:
+    def map_height(row: Sequence[str]) -> int:
         return maps_mm if set(row) & set(mapped) else 0
 
     systems = 1
     kinds: Sequence[Sequence[str]] = _STANDARD_ROWS.get(layout) or [(lead,) for lead in recording.leads]
     if layout == ROWS:
-        closest = len(kinds) * _closest(scale) + sum(map(map_of, kinds))
-        systems = min(math.ceil(left_s / row_s - 1e-9), _room(_PAGES_MM[-1], header_mm) // closest)
-    beneath = [map_of(row) for row in kinds] * systems
-    trace_mm = _trace_mm(len(beneath), sum(beneath), header_mm, scale)
+        closest = len(kinds) * _min_row_mm(scale) + sum(map(map_height, kinds))
+        systems = min(math.ceil(left_s / row_s - 1e-9), _available_mm(_PAGES_MM[-1], header_mm) // closest)
+    beneath = [map_height(row) for row in kinds] * systems
+    trace_mm = _choose_row_mm(len(beneath), sum(beneath), header_mm, scale)
     if trace_mm is None:
-        raise DrawingError(
-            f"{where}: expected leads that fit a page at {scale}, found {len(kinds)}; draw it at a smaller --gain"
-        )
+        raise DrawingError(f"{where}: {len(kinds)} leads do not fit on a page at {scale}; draw it at a smaller --gain")
     height = LARGE_MM * math.ceil((len(beneath) * trace_mm + sum(beneath) + 2 * _EDGE_MM) / LARGE_MM)
     rows, top = [], height - _EDGE_MM
     for number, under in enumerate(beneath):
         system, kind = divmod(number, len(kinds))
         begins = start_s + system * row_s
-        strips = _strips(kinds[kind], begins, min(row_s, recording.seconds - begins), scale)
+        strips = _make_strips(kinds[kind], begins, min(row_s, recording.seconds - begins), scale)
         bottom = top - trace_mm
-        rows.append(Row(strips, bottom + round(_BELOW * trace_mm), top, bottom if under else None))
+        rows.append(SheetRow(strips, bottom + round(_BELOW * trace_mm), top, bottom if under else None))
         top = bottom - under
     shown_s = (start_s, min(recording.seconds, start_s + systems * row_s))
     return Sheet(layout, scale, tuple(rows), header_mm, height, shown_s)
 
 
-def _strips(leads: Sequence[str], begins: float, seconds: float, scale: Scale) -> tuple[Strip, ...]:
-    """Leads one after the other in time."""
+def _make_strips(leads: Sequence[str], begins: float, seconds: float, scale: Scale) -> tuple[Strip, ...]:
+    """Divide the time between the leads."""
     share = seconds / len(leads)
     return tuple(
         Strip(lead, begins + i * share, share, LEAD_IN_MM + i * share * scale.mm_per_s) for i, lead in enumerate(leads)
     )
 
 
-def _closest(scale: Scale) -> int:
+def _min_row_mm(scale: Scale) -> int:
     return math.ceil(_CLOSEST_MM * scale.mm_per_mv / STANDARD.mm_per_mv)
 
 
-def _room(page_mm: float, header_mm: float) -> int:
+def _available_mm(page_mm: float, header_mm: float) -> int:
     """How high all rows may be: whole large squares, less the edges."""
     return int((page_mm - header_mm - FOOTER_MM) // LARGE_MM) * LARGE_MM - 2 * _EDGE_MM
 
 
-def _trace_mm(n_rows: int, maps_mm: int, header_mm: float, scale: Scale) -> int | None:
+def _choose_row_mm(n_rows: int, maps_mm: int, header_mm: float, scale: Scale) -> int | None:
     """How high a row is without its maps, on the smallest page where rows are not too close; None: on none."""
     widest = int(_WIDEST_MM * max(1.0, scale.mm_per_mv / STANDARD.mm_per_mv))
     for page in _PAGES_MM if n_rows else ():
-        height = min(widest, (_room(page, header_mm) - maps_mm) // n_rows)
-        if height >= _closest(scale):
+        height = min(widest, (_available_mm(page, header_mm) - maps_mm) // n_rows)
+        if height >= _min_row_mm(scale):
             return height
     return None

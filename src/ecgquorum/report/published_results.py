@@ -1,4 +1,4 @@
-"""What Wiedeman & Wang report, to be printed beside what was measured here."""
+"""The results of Wiedeman & Wang, to compare ours with."""
 
 import json
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ from importlib.resources import files
 from typing import Any
 
 from ecgquorum.cohorts.sources import cpsc2018, physionet2017
-from ecgquorum.recipes import PARTS
+from ecgquorum.evaluation.conditions import NATURAL
+from ecgquorum.recipes import without_hardening
 
 _DATA_OF_CLASSES = {
     tuple(physionet2017.CLASS_NAMES): "physionet2017",
@@ -18,7 +19,7 @@ _TARGET = "member 0"
 
 @dataclass(frozen=True)
 class PaperData:
-    """The recordings that the paper's figures are of."""
+    """The recordings behind the paper's results."""
 
     n_train: int
     n_test: int
@@ -34,20 +35,21 @@ def _tables() -> dict[str, Any]:
     return content
 
 
-def published_data(classes: tuple[str, ...]) -> str | None:
+def paper_data_set(classes: tuple[str, ...]) -> str | None:
     """Which of the paper's two data sets has these classes."""
     return _DATA_OF_CLASSES.get(classes)
 
 
-def published(
-    classes: tuple[str, ...], strategy: str, measure: str, attack: str, target: str, epsilon: float
+def paper_value(
+    classes: tuple[str, ...], strategy: str, metric: str, attack: str, target: str, epsilon: float
 ) -> float | None:
-    """The paper's figure as a share of 1; None where it has none."""
-    data = published_data(classes)
-    strategy = "+".join(sorted(strategy.split("+"), key=("", "baseline", *PARTS).index))
-    row = _tables()[data].get(measure, {}).get(strategy, {}) if data else {}
-    if attack == "natural":
-        found = row.get("natural")
+    """The paper's result as a share of 1; None where it has none."""
+    data_set = paper_data_set(classes)
+    if data_set is None or not strategy:
+        return None
+    row = _tables()[data_set].get(metric, {}).get(without_hardening(strategy), {})
+    if attack == NATURAL:
+        found = row.get(NATURAL)
     else:
         found = row.get(attack, {}).get(f"{epsilon:g}") if target == _TARGET else None
     return None if found is None else found / 100

@@ -1,4 +1,4 @@
-"""A recording on ECG paper at its true size, and beneath its traces what decided."""
+"""A recording on ECG paper at its true size, with attribution maps beneath its traces."""
 
 import textwrap
 import warnings
@@ -14,10 +14,10 @@ from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
 from ecgquorum._internal.atomic import write_atomic
+from ecgquorum._internal.figure_style import ERROR_COLOUR, GREY, render_figure
 from ecgquorum.errors import DrawingError
 from ecgquorum.recordings import Recording
-from ecgquorum.report.ecg_paper import FOOTER_MM, GRID_MM, LEAD_IN_MM, MAP_MM, SHEET_MM, Row, Sheet, Strip
-from ecgquorum.report.figure_style import QUIET, WRONG, rendered
+from ecgquorum.report.ecg_paper import FOOTER_MM, GRID_MM, LEAD_IN_MM, MAP_MM, SHEET_MM, Sheet, SheetRow, Strip
 from ecgquorum.report.paper_drawing import INK, MM, draw_grid, draw_pulse, draw_trace
 
 DPI = 254
@@ -32,19 +32,20 @@ _HALO = [withStroke(linewidth=2.5, foreground="white")]
 
 
 @dataclass(frozen=True, eq=False)
-class Beneath:
-    """What decided, to be drawn beneath the traces.
+class MapOverlay:
+    """Attribution maps to draw beneath the traces.
 
-    values:  (member, lead, time) at the recording's samples, 0 to 1
-    leads:   those of `values`
-    answer:  what the ensemble says · members: what each member says · made: what the values are
+    values:     (member, lead, time) at the recording's samples, 0 to 1
+    leads:      of `values`
+    prediction: of the ensemble, as text · members: predictions of the members, as text
+    method:     how the values were computed
     """
 
     values: NDArray[np.float64]
     leads: tuple[str, ...]
-    answer: str
+    prediction: str
     members: tuple[str, ...]
-    made: str
+    method: str
 
 
 def recording_figure(
@@ -53,11 +54,11 @@ def recording_figure(
     *,
     notes: tuple[str, ...] = (),
     doubts: tuple[str, ...] = (),
-    beneath: Beneath | None = None,
+    overlay: MapOverlay | None = None,
 ) -> Figure:
     """Draw an arranged recording on its sheet; printed at its size, it measures what its scale says.
 
-    notes:    what was done to the leads, for the foot · doubts: what the input guard has against the recording
+    notes: on the leads, for the footer · doubts: findings of the quality guard · overlay: attribution maps
     """
     figure = Figure(figsize=(SHEET_MM * MM, sheet.height_mm * MM))
     ax = figure.add_axes((0, 0, 1, 1))
@@ -65,26 +66,26 @@ def recording_figure(
     margin = (SHEET_MM - GRID_MM) / 2
     ax.set(xlim=(-margin, SHEET_MM - margin), ylim=(-FOOTER_MM, sheet.grid_height_mm + sheet.header_mm))
     draw_grid(ax, (0, GRID_MM), (0, sheet.grid_height_mm))
-    middles = {name: _middle(row) for name, row in zip(recording.leads, recording.signal, strict=True)}
+    medians = {name: _median(row) for name, row in zip(recording.leads, recording.signal, strict=True)}
     for row in sheet.rows:
         draw_pulse(ax, LEAD_IN_MM - 1, row.baseline_mm, sheet.scale)
-        if beneath is not None and row.maps_mm is not None:
-            _draw_maps(ax, recording, sheet, row, beneath)
+        if overlay is not None and row.maps_mm is not None:
+            _draw_maps(ax, recording, sheet, row, overlay)
         for strip in row.strips:
-            samples = _samples(recording, strip)
+            samples = _find_samples(recording, strip)
             millivolts = recording.signal[recording.leads.index(strip.lead), samples].astype(np.float64)
             time_s = np.arange(samples.start, samples.stop) / recording.rate_hz - strip.start_s
             origin = (strip.x_mm, row.baseline_mm)
             known = np.where(
-                np.isfinite(millivolts), np.clip(millivolts - middles[strip.lead], -_FAR_MV, _FAR_MV), np.nan
+                np.isfinite(millivolts), np.clip(millivolts - medians[strip.lead], -_FAR_MV, _FAR_MV), np.nan
             )
             draw_trace(ax, time_s, known, sheet.scale, origin)
-            _name(ax, strip, row)
+            _draw_name(ax, strip, row)
     grid = Rectangle((0, 0), GRID_MM, sheet.grid_height_mm, transform=ax.transData)
     for line in ax.lines:
         line.set_clip_path(grid)
-    _head(ax, recording, sheet, doubts, beneath)
-    _foot(ax, sheet, notes, beneath)
+    _draw_header(ax, recording, sheet, doubts, overlay)
+    _draw_footer(ax, sheet, notes, overlay)
     return figure
 
 
@@ -92,33 +93,33 @@ def write_sheet(figure: Figure, path: Path) -> None:
     """Write the figure as PNG (with its dpi), SVG or PDF, by the path's ending."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a name in a script that the font lacks
-        write_atomic(path, rendered(figure, figure_path(path).suffix[1:].lower(), DPI))
+        write_atomic(path, render_figure(figure, check_figure_path(path).suffix[1:].lower(), DPI))
 
 
-def figure_path(path: Path) -> Path:
-    """The path, if it is one for a figure."""
+def check_figure_path(path: Path) -> Path:
+    """Return the path, or raise an error where it cannot be a figure's."""
     if path.suffix.lower() not in KINDS:
         raise DrawingError(
-            f"{path}: expected a name that ends in {', '.join(KINDS)}, found {path.suffix or 'no ending'}"
+            f"{path}: the name of a figure must end in {', '.join(KINDS)}, not in {path.suffix or 'nothing'}"
         )
     if path.is_dir():
-        raise DrawingError(f"{path}: expected the name of a file, found a folder")
+        raise DrawingError(f"{path} is a folder; give the name of a file")
     return path
 
 
-def _middle(row: NDArray[np.float32]) -> float:
+def _median(row: NDArray[np.float32]) -> float:
     known = row[np.isfinite(row)].astype(np.float64)
     return float(np.median(known)) if len(known) else 0.0
 
 
-def _samples(recording: Recording, strip: Strip) -> slice:
+def _find_samples(recording: Recording, strip: Strip) -> slice:
     """Those within the strip."""
     first = int(np.ceil(strip.start_s * recording.rate_hz - 1e-6))
     last = int(np.floor((strip.start_s + strip.seconds) * recording.rate_hz + 1e-6))
     return slice(first, min(last + 1, recording.n_samples))
 
 
-def _name(ax: Axes, strip: Strip, row: Row) -> None:
+def _draw_name(ax: Axes, strip: Strip, row: SheetRow) -> None:
     """The lead's name; where it begins in time, if that is not the beginning; a mark between neighbours."""
     text = f"{strip.lead}   {strip.start_s:g} s" if strip is row.strips[0] and strip.start_s > 0 else strip.lead
     _write(ax, strip.x_mm + 1, row.top_mm - 1.5, text, size=9, weight="bold", va="top", path_effects=_HALO, zorder=2)
@@ -128,19 +129,19 @@ def _name(ax: Axes, strip: Strip, row: Row) -> None:
             ax.plot([strip.x_mm] * 2, y, color=INK, linewidth=0.8, zorder=3)
 
 
-def _draw_maps(ax: Axes, recording: Recording, sheet: Sheet, row: Row, beneath: Beneath) -> None:
-    """One band a member, beneath each strip of a lead that the model was given."""
+def _draw_maps(ax: Axes, recording: Recording, sheet: Sheet, row: SheetRow, overlay: MapOverlay) -> None:
+    """Draw one band a member beneath each strip of a lead of the model's input."""
     top = row.maps_mm or 0
-    for member in range(len(beneath.values)):
+    for member in range(len(overlay.values)):
         _write(ax, LEAD_IN_MM - 0.7, top - (member + 0.5) * MAP_MM, str(member), size=5, ha="right", va="center")
     for strip in row.strips:
-        if strip.lead not in beneath.leads:
+        if strip.lead not in overlay.leads:
             continue
         width = strip.seconds * sheet.scale.mm_per_s
         cells = max(1, round(width * _CELLS_PER_MM))
         time_s = strip.start_s + (np.arange(cells) + 0.5) / cells * strip.seconds
-        place = np.minimum((time_s * recording.rate_hz).round().astype(int), recording.n_samples - 1)
-        shades = beneath.values[:, beneath.leads.index(strip.lead)][:, place]
+        index = np.minimum((time_s * recording.rate_hz).round().astype(int), recording.n_samples - 1)
+        shades = overlay.values[:, overlay.leads.index(strip.lead)][:, index]
         for member, shade in enumerate(shades):
             low = top - (member + 1) * MAP_MM
             extent = (strip.x_mm, strip.x_mm + width, low + 0.1, low + MAP_MM - 0.1)
@@ -153,48 +154,50 @@ def _draw_maps(ax: Axes, recording: Recording, sheet: Sheet, row: Row, beneath: 
                 width,
                 len(shades) * MAP_MM,
                 facecolor="white",
-                edgecolor=QUIET,
+                edgecolor=GREY,
                 linewidth=0.3,
                 zorder=1.5,
             )
         )
 
 
-def _head(ax: Axes, recording: Recording, sheet: Sheet, doubts: tuple[str, ...], beneath: Beneath | None) -> None:
+def _draw_header(
+    ax: Axes, recording: Recording, sheet: Sheet, doubts: tuple[str, ...], overlay: MapOverlay | None
+) -> None:
     top, high = sheet.grid_height_mm, sheet.grid_height_mm + sheet.header_mm
-    _write(ax, 0, high - 7, textwrap.shorten(_plain(recording.id), 80, placeholder=" ..."), size=13, weight="bold")
+    _write(ax, 0, high - 7, textwrap.shorten(_printable(recording.id), 80, placeholder=" ..."), size=13, weight="bold")
     _write(ax, GRID_MM, high - 7, str(sheet.scale), size=11, weight="bold", ha="right")
     first, last = sheet.shown_s
     leads = f"{len(recording.leads)} leads" if len(recording.leads) > 1 else f"lead {recording.leads[0]}"
     facts = f"{leads}, {recording.seconds:.1f} s at {recording.rate_hz:g} Hz; drawn from {first:g} to {last:.4g} s"
-    _write(ax, 0, high - 12, facts, size=8, color=QUIET)
+    _write(ax, 0, high - 12, facts, size=8, color=GREY)
     if doubts:
         more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
-        _write(ax, GRID_MM, high - 12, f"Doubtful: {doubts[0]}{more}", size=8, color=WRONG, ha="right")
-    if beneath is not None:
-        _write(ax, 0, top + 7, beneath.answer, size=9, weight="bold")
-        said = textwrap.shorten(" · ".join(beneath.members), _LINE, placeholder=" ...")
-        _write(ax, 0, top + 2.5, said, size=7.5)
+        _write(ax, GRID_MM, high - 12, f"Doubtful: {doubts[0]}{more}", size=8, color=ERROR_COLOUR, ha="right")
+    if overlay is not None:
+        _write(ax, 0, top + 7, overlay.prediction, size=9, weight="bold")
+        members = textwrap.shorten(" · ".join(overlay.members), _LINE, placeholder=" ...")
+        _write(ax, 0, top + 2.5, members, size=7.5)
 
 
-def _foot(ax: Axes, sheet: Sheet, notes: tuple[str, ...], beneath: Beneath | None) -> None:
+def _draw_footer(ax: Axes, sheet: Sheet, notes: tuple[str, ...], overlay: MapOverlay | None) -> None:
     text = "; ".join((str(sheet.scale), "millivolts", "no filter", "each lead about its median", *notes))
-    _write(ax, 0, -4.5, textwrap.shorten(text, _LINE, placeholder=" ..."), size=7, color=QUIET)
-    _write(ax, GRID_MM, -4.5, "Research use only. Not a medical device.", size=7, color=QUIET, ha="right")
-    if beneath is None:
+    _write(ax, 0, -4.5, textwrap.shorten(text, _LINE, placeholder=" ..."), size=7, color=GREY)
+    _write(ax, GRID_MM, -4.5, "Research use only. Not a medical device.", size=7, color=GREY, ha="right")
+    if overlay is None:
         return
     low, high = -9.5, -7.5
     ax.imshow(np.linspace(0, 1, 64)[None], cmap=_SHADES, extent=(3, 23, low, high), aspect="auto", zorder=2)
     for x, text, side in ((2, "0", "right"), (24, "1", "left")):
-        _write(ax, x, (low + high) / 2, text, size=7, color=QUIET, ha=side, va="center")
-    made = f"beneath, a band a member: {beneath.made}; 1 at the member's largest"
-    _write(ax, 28, (low + high) / 2, made, size=7, color=QUIET, va="center")
+        _write(ax, x, (low + high) / 2, text, size=7, color=GREY, ha=side, va="center")
+    caption = f"beneath, one band a member: {overlay.method}; 1 at the member's largest"
+    _write(ax, 28, (low + high) / 2, caption, size=7, color=GREY, va="center")
 
 
 def _write(ax: Axes, x: float, y: float, text: str, **how: object) -> None:
-    """Text as it is: a name may hold signs that mean something to mathematicians."""
-    ax.text(x, y, _plain(text), parse_math=False, **how)  # type: ignore[arg-type]
+    """Write text without parsing it: a name may contain signs of mathematical markup."""
+    ax.text(x, y, _printable(text), parse_math=False, **how)  # type: ignore[arg-type]
 
 
-def _plain(text: str) -> str:
+def _printable(text: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text)

@@ -1,4 +1,4 @@
-"""The report: one HTML page that opens offline, its figures and tables inside it and beside it."""
+"""The report: one HTML page that opens offline, with its figures and tables as files beside it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,48 +6,46 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ecgquorum._internal.atomic import write_atomic
+from ecgquorum._internal.figure_style import inline_svg, render_figure
 from ecgquorum.errors import ScorecardError
-from ecgquorum.evaluation.merge import merged
-from ecgquorum.evaluation.scorecard import Scorecard, rows_csv
-from ecgquorum.report.figure_style import inlined, rendered
+from ecgquorum.evaluation.merge import merge_scorecards
+from ecgquorum.evaluation.metric_rows import rows_to_csv
+from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.report.figures import draw_figures
-from ecgquorum.report.notes import notes_of
-from ecgquorum.report.published_results import published_data
-from ecgquorum.report.signs import masking_findings
-from ecgquorum.report.table_formats import as_csv, as_latex, as_markdown
-from ecgquorum.report.tables import tables_of
-from ecgquorum.report.templates import template
+from ecgquorum.report.findings import list_notes, masking_findings
+from ecgquorum.report.published_results import paper_data_set
+from ecgquorum.report.table_formats import to_csv, to_latex, to_markdown
+from ecgquorum.report.tables import build_tables
+from ecgquorum.report.templates import load_template
 
 _PNG_DPI = 144
 
 
 def write_report(cards: Scorecard | Sequence[Scorecard], out: str | Path) -> Path:
-    """Write `report.html`, `figures/` (PNG, SVG) and `tables/` (CSV, Markdown, LaTeX) to `out`; gives the page's path.
+    """Write `report.html`, `figures/` (PNG, SVG) and `tables/` (CSV, Markdown, LaTeX) to `out`; return the page's path.
 
     Scorecards of the same recordings share their tables; others get a part of the page each.
     """
     out = Path(out)
     cards = [cards] if isinstance(cards, Scorecard) else list(cards)
     if not cards:
-        raise ScorecardError("expected a scorecard to report, found none")
-    if not all(card.answers for card in cards):
-        raise ScorecardError(
-            "expected scorecards with their answers, found one of rows only; give --out NAME.md instead"
-        )
+        raise ScorecardError("there is no scorecard to report; pass at least one")
+    if not all(card.predictions for card in cards):
+        raise ScorecardError("a scorecard of rows only cannot be drawn; load it with its NAME.npz, or write NAME.md")
     for folder, endings in (("figures", ("png", "svg")), ("tables", ("csv", "md", "tex"))):
-        for ending in endings:  # an earlier report's must not stand beside this one's page
+        for ending in endings:  # of an earlier report, which this page would not match
             for earlier in (out / folder).glob(f"*.{ending}"):
                 earlier.unlink()
     parts = []
-    for number, card in enumerate(merged(cards)):
+    for number, card in enumerate(merge_scorecards(cards)):
         mark = "" if number == 0 else f"{number + 1}_"
-        tables = tables_of(card)
+        tables = build_tables(card)
         for table in tables:
-            for ending, text in (("csv", as_csv(table)), ("md", as_markdown(table)), ("tex", as_latex(table))):
+            for ending, text in (("csv", to_csv(table)), ("md", to_markdown(table)), ("tex", to_latex(table))):
                 write_atomic(out / "tables" / f"{mark}{table.name}.{ending}", text)
-        write_atomic(out / "tables" / f"{mark}all_rows.csv", rows_csv(card.rows))
+        write_atomic(out / "tables" / f"{mark}all_rows.csv", rows_to_csv(card.rows))
         figures = {
-            name: _written(figure, out / "figures" / f"{mark}{name}", f"{mark}{name}")
+            name: _write_figure(figure, out / "figures" / f"{mark}{name}", f"{mark}{name}")
             for name, figure in draw_figures(card).items()
         }
         by_name = {table.name: table for table in tables}
@@ -56,18 +54,18 @@ def write_report(cards: Scorecard | Sequence[Scorecard], out: str | Path) -> Pat
                 "card": card,
                 "tables": by_name,
                 "figures": figures,
-                "paper": published_data(card.data.classes),
-                "notes": notes_of(card),
-                "signs": {one.name: masking_findings(card, one.name) for one in card.ensembles},
+                "paper": paper_data_set(card.data.classes),
+                "notes": list_notes(card),
+                "masking": {one.name: masking_findings(card, one.name) for one in card.ensembles},
             }
         )
-    write_atomic(out / "report.html", template("page.html").render(parts=parts))
+    write_atomic(out / "report.html", load_template("report.html").render(parts=parts))
     return out / "report.html"
 
 
-def _written(figure: Figure, path: Path, name: str) -> str:
-    """Write the figure as PNG and SVG; gives the SVG to put in a page, its inner names made its own."""
-    write_atomic(path.with_suffix(".png"), rendered(figure, "png", _PNG_DPI))
-    svg = rendered(figure, "svg", _PNG_DPI).decode()
+def _write_figure(figure: Figure, path: Path, name: str) -> str:
+    """Write the figure as PNG and SVG; return the SVG for the page."""
+    write_atomic(path.with_suffix(".png"), render_figure(figure, "png", _PNG_DPI))
+    svg = render_figure(figure, "svg", _PNG_DPI).decode()
     write_atomic(path.with_suffix(".svg"), svg)
-    return inlined(svg, name)
+    return inline_svg(svg, name)

@@ -3,15 +3,15 @@
 import csv
 import io
 
-from ecgquorum.report.tables import Cell, Table
+from ecgquorum.report.tables import ReportTable, TableCell
 
 _LATEX = {"\\": r"\textbackslash{}", "$": r"\$", "{": r"\{", "}": r"\}", "^": r"\textasciicircum{}"}
 _LATEX |= {"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "µ": r"$\mu$", "ε": r"$\varepsilon$", "Δ": r"$\Delta$"}
 _LATEX |= {"≥": r"$\geq$", "→": r"$\rightarrow$", "×": r"$\times$", "²": r"$^2$", "~": r"\textasciitilde{}"}
 
 
-def as_csv(table: Table) -> str:
-    """A line a cell: easy to read back."""
+def to_csv(table: ReportTable) -> str:
+    """Format as CSV, one cell a line."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["ensemble", "heading", "column", "value", "low", "high", "paper", "difference", "reason"])
@@ -24,33 +24,35 @@ def as_csv(table: Table) -> str:
     return text.getvalue()
 
 
-def as_markdown(table: Table) -> str:
-    """A table for an issue or a note."""
+def to_markdown(table: ReportTable) -> str:
+    """Format as a Markdown section."""
     titles = [f"{heading}: {label}" if heading else label for heading, label in table.columns]
-    lines = [f"### {table.title}", "", _line(["", *titles]), _line(["---"] * (len(titles) + 1))]
-    lines += [_line([name, *(_told(cell, table.digits) for cell in cells)]) for name, cells in table.rows]
+    lines = [f"### {table.title}", "", _markdown_line(["", *titles]), _markdown_line(["---"] * (len(titles) + 1))]
+    lines += [
+        _markdown_line([name, *(_format_cell(cell, table.digits) for cell in cells)]) for name, cells in table.rows
+    ]
     if table.note:
         lines += ["", table.note]
     return "\n".join(lines) + "\n"
 
 
-def as_latex(table: Table) -> str:
-    """A `tabular` in the paper's layout: ours with its interval, below it the paper's."""
+def to_latex(table: ReportTable) -> str:
+    """Format as a LaTeX `tabular` in the paper's layout: ours with its interval, the paper's below it."""
     layout = "l " + " ".join("c" * size for _, size in table.groups).replace(" ", "|")
-    heads = " & ".join(rf"\multicolumn{{{size}}}{{c}}{{{_latex(heading)}}}" for heading, size in table.groups)
-    labels = " & ".join(_latex(label) for _, label in table.columns)
+    heads = " & ".join(rf"\multicolumn{{{size}}}{{c}}{{{_escape_latex(heading)}}}" for heading, size in table.groups)
+    labels = " & ".join(_escape_latex(label) for _, label in table.columns)
     lines = [rf"\begin{{tabular}}{{{layout}}}", r"\hline", rf" & {heads} \\", rf" & {labels} \\", r"\hline"]
     for name, cells in table.rows:
-        ours = [_in_latex(cell, table.digits) for cell in cells]
-        lines.append(f"{_latex(name)} & {' & '.join(ours)} \\\\")
+        ours = [_latex_cell(cell, table.digits) for cell in cells]
+        lines.append(f"{_escape_latex(name)} & {' & '.join(ours)} \\\\")
         if table.compares:
-            papers = [_paper_in_latex(cell, table.digits) for cell in cells]
+            papers = [_paper_latex_cell(cell, table.digits) for cell in cells]
             lines.append(rf"{{\scriptsize paper}} & {' & '.join(papers)} \\")
     caption = " ".join(part for part in (f"{table.title}.", table.note) if part)
     return "\n".join([f"% {table.title}", *lines, r"\hline", r"\end{tabular}", f"% {caption}"]) + "\n"
 
 
-def _told(cell: Cell, digits: int) -> str:
+def _format_cell(cell: TableCell, digits: int) -> str:
     if cell.estimate is None:
         return f"– ({cell.reason})"
     found = cell.estimate
@@ -61,7 +63,7 @@ def _told(cell: Cell, digits: int) -> str:
     return text
 
 
-def _in_latex(cell: Cell, digits: int) -> str:
+def _latex_cell(cell: TableCell, digits: int) -> str:
     if cell.estimate is None:
         return "--"
     found = cell.estimate
@@ -70,16 +72,16 @@ def _in_latex(cell: Cell, digits: int) -> str:
     return rf"{value} {{\scriptsize [{found.low:.{digits}f}, {found.high:.{digits}f}]}}"
 
 
-def _paper_in_latex(cell: Cell, digits: int) -> str:
+def _paper_latex_cell(cell: TableCell, digits: int) -> str:
     if cell.paper is None:
         return ""
     difference = "" if cell.difference is None else f" ({cell.difference:+.{digits}f})"
     return rf"{{\scriptsize {cell.paper:.{digits}f}{difference}}}"
 
 
-def _latex(text: str) -> str:
+def _escape_latex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
 
 
-def _line(cells: list[str]) -> str:
+def _markdown_line(cells: list[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,46 +1,46 @@
-"""The tables of a report: ours with intervals, the paper's beside them, and the difference."""
+"""Tables of a report: our results with intervals, the paper's, and the differences."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ecgquorum.evaluation.conditions import MASKING, MEMBERS, MIXED, NATURAL, WORST, Condition
+from ecgquorum.evaluation.conditions import ENSEMBLE, MASKING, MEMBERS, MIXED, NATURAL, WORST, Condition
+from ecgquorum.evaluation.metric_rows import MetricRow
 from ecgquorum.evaluation.mixed_conditions import DRAWS
-from ecgquorum.evaluation.scorecard import Row, Scorecard
-from ecgquorum.metrics.measures import Estimate
-from ecgquorum.recipes.study import WHOLE
-from ecgquorum.report.published_results import published
+from ecgquorum.evaluation.scorecard import Scorecard
+from ecgquorum.metrics import Estimate
+from ecgquorum.report.published_results import paper_value
 
-PAPER_MEASURES = {
+PAPER_METRICS = {
     "accuracy": "Accuracy (%)",
     "r_cc_auc": "R_cc, correct when certain (% AUC)",
     "r_iu_auc": "R_iu, uncertain when wrong (% AUC)",
     "ua_auc": "UA, uncertainty accuracy (% AUC)",
 }
-FURTHER_MEASURES = {
+FURTHER_METRICS = {
     "macro_f1": "macro F1 (%)",
     "ece": "ECE (%)",
-    "ece_calibrated": "ECE, calibrated (%)",
+    "ece_raw": "ECE, raw (%)",
     "brier": "Brier (×100)",
-    "brier_calibrated": "Brier, calibrated (×100)",
-    "delta_i_norm": "Δ I_norm (×100)",
-    "deferral_auc": "deferral AUC (%)",
+    "brier_raw": "Brier, raw (×100)",
+    "uncertainty_gap": "uncertainty gap (×100)",
+    "augrc": "AUGRC (%)",
     "aurc": "AURC (%)",
     "risk_at_80": "risk at 80 % (%)",
     "risk_at_90": "risk at 90 % (%)",
 }
-PAIR_MEASURES = {
-    "adjusted_r2": "Adjusted R²: how much of the second member's features the first one's predict (%)",
+PAIR_METRICS = {
+    "adjusted_r2": "Adjusted R²: variance of the second member's features that is linear in the first one's (%)",
     "linear_cka": "Linear CKA of two members' features (%)",
-    "disagreement": "Disagreement: recordings that two members answer differently (%)",
+    "disagreement": "Disagreement: recordings for which two members predict different classes (%)",
     "error_correlation": "Correlation of two members' errors (%)",
 }
 Best = Callable[[list[float]], float]
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A value in the table's unit with its interval, the paper's value, or the reason for having none."""
+class TableCell:
+    """Our value with its interval and the paper's value, in the unit of the table, or the reason why there is none."""
 
     estimate: Estimate | None
     paper: float | None = None
@@ -53,8 +53,12 @@ class Cell:
         return self.estimate.value - self.paper if self.estimate and self.paper is not None else None
 
 
+TableRow = tuple[str, tuple[TableCell, ...]]
+"""An ensemble and its cells."""
+
+
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """Named cells in rows and columns.
 
     columns: a heading that neighbours may share, which may be empty, and each one's own
@@ -64,7 +68,7 @@ class Table:
     title: str
     note: str
     columns: tuple[tuple[str, str], ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    rows: tuple[TableRow, ...]
     digits: int = 1
 
     @property
@@ -80,21 +84,21 @@ class Table:
 
     @property
     def compares(self) -> bool:
-        """Whether the paper has something to say."""
+        """Whether the paper has a result for any cell."""
         return any(cell.paper is not None for _, cells in self.rows for cell in cells)
 
 
-def tables_of(card: Scorecard) -> list[Table]:
-    """Every table of a scorecard that has something in it."""
+def build_tables(card: Scorecard) -> list[ReportTable]:
+    """Build every table of a scorecard that has a value."""
     made = [
-        *(_in_the_papers_layout(card, measure, title) for measure, title in PAPER_MEASURES.items()),
-        *(_beyond_the_paper(card, measure, PAPER_MEASURES[measure]) for measure in ("accuracy", "r_iu_auc")),
-        _deferral(card),
-        _further_measures(card),
-        _classes(card),
-        _members(card),
-        *(_pairs(card, measure, title) for measure, title in PAIR_MEASURES.items()),
-        _masking(card),
+        *(_paper_table(card, metric, title) for metric, title in PAPER_METRICS.items()),
+        *(_stronger_attacks_table(card, metric, PAPER_METRICS[metric]) for metric in ("accuracy", "r_iu_auc")),
+        _deferral_table(card),
+        _further_table(card),
+        _class_table(card),
+        _member_table(card),
+        *(_pair_table(card, metric, title) for metric, title in PAIR_METRICS.items()),
+        _masking_table(card),
     ]
     return [table for table in made if table.rows and table.columns]
 
@@ -108,7 +112,7 @@ class _Column:
     wanted: dict[str, Any]
 
 
-def _table(
+def _build_table(
     card: Scorecard,
     name: str,
     title: str,
@@ -116,116 +120,117 @@ def _table(
     *,
     note: str = "",
     best: Best | None = None,
-    compared: bool = False,
-) -> Table:
-    """A line for each ensemble that has something in it; `compared` with the paper's figures where it has any."""
+    with_paper: bool = False,
+) -> ReportTable:
+    """One row for each ensemble that has a value; `with_paper`: with the paper's results where it has any."""
     columns = tuple(columns)
     rows = []
     for one in card.ensembles:
         found = [next(card.find(ensemble=one.name, **column.wanted), None) for column in columns]
         if any(found):
-            rows.append((one.name, tuple(_cell(row, card if compared else None) for row in found)))
+            rows.append((one.name, tuple(_make_cell(row, card if with_paper else None) for row in found)))
     headings = tuple((column.heading, column.label) for column in columns)
-    return Table(name, title, note, headings, _marked(rows, best))
+    return ReportTable(name, title, note, headings, _mark_best(rows, best))
 
 
-def _in_the_papers_layout(card: Scorecard, measure: str, title: str) -> Table:
+def _paper_table(card: Scorecard, metric: str, title: str) -> ReportTable:
     """Natural, then every attack on all recordings, from weak to strong."""
     conditions = [c for c in card.conditions if c.records is None]
     columns = (
-        _Column(_heading(c), "natural" if c.attack == NATURAL else f"{c.epsilon:g}", _under(c, measure))
+        _Column(_heading(c), "natural" if c.attack == NATURAL else f"{c.epsilon:g}", _under(c, metric))
         for c in conditions
     )
-    return _table(card, measure, f"{title}, ε in {card.data.unit}", columns, best=max, compared=True)
+    return _build_table(card, metric, f"{title}, ε in {card.data.unit}", columns, best=max, with_paper=True)
 
 
-def _beyond_the_paper(card: Scorecard, measure: str, title: str) -> Table:
-    """Under attacks on some recordings, and under the worst of everything."""
+def _stronger_attacks_table(card: Scorecard, metric: str, title: str) -> ReportTable:
+    """Attacks on some recordings, and the worst of all attacks."""
     strengths = sorted({row.epsilon for row in card.find(attack=WORST)})
     conditions = [c for c in card.conditions if c.records is not None]
-    conditions += [Condition(WORST, WHOLE, epsilon) for epsilon in strengths]
-    sizes = sorted({row.n_records for c in conditions for row in card.find(**_under(c, measure))})
+    conditions += [Condition(WORST, ENSEMBLE, epsilon) for epsilon in strengths]
+    sizes = sorted({row.n_records for c in conditions for row in card.find(**_under(c, metric))})
     note = (
-        f"On {' or '.join(map(str, sizes))} recordings of the part, drawn at random where these are not all. Worst of "
-        "all: for each recording the answer that went most wrong under any attack up to the strength, of those that "
-        "all ensembles were put to."
+        f"On {' or '.join(map(str, sizes))} recordings, drawn at random where these are not all. Worst of all: for "
+        "each recording the attack up to this strength with the smallest margin, among the attacks on all ensembles."
     )
-    columns = (_Column(_heading(c), f"{c.epsilon:g}", _under(c, measure)) for c in conditions)
+    columns = (_Column(_heading(c), f"{c.epsilon:g}", _under(c, metric)) for c in conditions)
     title = f"{title}, stronger attacks, ε in {card.data.unit}"
-    return _table(card, f"beyond_the_paper_{measure}", title, columns, note=note, best=max)
+    return _build_table(card, f"beyond_the_paper_{metric}", title, columns, note=note, best=max)
 
 
-def _deferral(card: Scorecard) -> Table:
-    found = dict.fromkeys((row.attack, row.target) for row in card.find(measure="deferral_auc"))
+def _deferral_table(card: Scorecard) -> ReportTable:
+    found = dict.fromkeys((row.attack, row.target) for row in card.find(metric="augrc"))
     mixed = [(attack, target) for attack, target in found if attack.startswith(MIXED)]
     columns = (
-        _Column("", f"{attack}, {target}".rstrip(", "), {"attack": attack, "target": target, "measure": "deferral_auc"})
+        _Column("", f"{attack}, {target}".rstrip(", "), {"attack": attack, "target": target, "metric": "augrc"})
         for attack, target in ((NATURAL, ""), *mixed)
     )
     note = (
-        "Errors left among the recordings that the ensemble keeps, averaged over how many it keeps; lower is better. "
-        "Mixed: half of the recordings natural, 25, 15 and 10 % at the three weakest strengths, the same ones for "
-        f"every ensemble, the mean of {DRAWS} draws."
+        "AUGRC: errors among the recordings that are not deferred, as a share of all, averaged over the coverage; "
+        "lower is better. Mixed: half of the recordings natural, 25, 15 and 10 % at the three weakest strengths, the "
+        f"same ones for every ensemble, the mean of {DRAWS} draws."
     )
-    title = "Area under the deferral curve (% of recordings)"
-    return _table(card, "deferral", title, columns, note=note, best=min)
+    title = "Area under the deferral curve, AUGRC (% of recordings)"
+    return _build_table(card, "deferral", title, columns, note=note, best=min)
 
 
-def _further_measures(card: Scorecard) -> Table:
+def _further_table(card: Scorecard) -> ReportTable:
     columns = (
-        _Column("natural recordings", title, _under(Condition(), measure))
-        for measure, title in FURTHER_MEASURES.items()
+        _Column("natural recordings", title, _under(Condition(), metric)) for metric, title in FURTHER_METRICS.items()
     )
-    return _table(card, "further_measures", "Further measures", columns)
+    return _build_table(card, "further_metrics", "Further metrics", columns)
 
 
-def _classes(card: Scorecard) -> Table:
+def _class_table(card: Scorecard) -> ReportTable:
     columns = (
         _Column("class (recordings)", f"{name} ({count})", _under(Condition(), "f1") | {"detail": name})
         for name, count in card.data.n_recordings.items()
     )
     note = ", ".join(f"{code}: {name}" for code, name in card.data.class_names.items() if name and name != code)
-    return _table(card, "classes", "F1 class by class, natural recordings (%)", columns, note=note, best=max)
+    return _build_table(card, "classes", "F1 class by class, natural recordings (%)", columns, note=note, best=max)
 
 
-def _members(card: Scorecard) -> Table:
+def _member_table(card: Scorecard) -> ReportTable:
     numbers = range(max(one.members for one in card.ensembles))
     alone = [_Column("alone", f"member {k}", _under(_OF_MEMBERS, "accuracy") | {"detail": str(k)}) for k in numbers]
     together = _Column("", "together", _under(Condition(), "accuracy"))
-    return _table(card, "members", "Accuracy member by member, natural recordings (%)", (*alone, together))
+    return _build_table(card, "members", "Accuracy member by member, natural recordings (%)", (*alone, together))
 
 
-def _pairs(card: Scorecard, measure: str, title: str) -> Table:
-    wanted = _under(_OF_MEMBERS, measure)
+def _pair_table(card: Scorecard, metric: str, title: str) -> ReportTable:
+    wanted = _under(_OF_MEMBERS, metric)
     pairs = dict.fromkeys(row.detail for row in card.find(**wanted))
-    return _table(card, measure, title, (_Column("members", pair, wanted | {"detail": pair}) for pair in pairs))
+    return _build_table(card, metric, title, (_Column("members", pair, wanted | {"detail": pair}) for pair in pairs))
 
 
-def _masking(card: Scorecard) -> Table:
-    checked = {"attack": MASKING, "measure": "error_rate"}
+def _masking_table(card: Scorecard) -> ReportTable:
+    checked = {"attack": MASKING, "metric": "error_rate"}
     columns = [
-        *(_Column("made wrong", kind, checked | {"detail": kind}) for kind in ("white box", "transfer", "black box")),
-        _Column("", "no gradient", {"attack": MASKING, "measure": "zero_gradients"}),
+        *(
+            _Column("classified wrongly", kind, checked | {"detail": kind})
+            for kind in ("white box", "transfer", "black box")
+        ),
+        _Column("", "no gradient", {"attack": MASKING, "metric": "zero_gradients"}),
     ]
     some = next(card.find(attack=MASKING), None)
     note = f"{some.n_records} recordings at {some.epsilon:g} {card.data.unit}. " if some else ""
     note += (
-        "White box: 100 steps of PGD on the ensemble. Transfer: 100 steps on member 0. Black box: 200 questions of "
-        "Square. Honest gradients give white box ≥ transfer ≥ black box, and leave no recording without a gradient."
+        "White box: 100 steps of PGD on the ensemble. Transfer: 100 steps on member 0. Black box: 200 queries of "
+        "Square. Without masking, white box ≥ transfer ≥ black box, and every recording has a gradient."
     )
-    return _table(card, "masking", "Are gradients hidden? (% of recordings)", columns, note=note)
+    return _build_table(card, "masking", "Checks for gradient masking (% of recordings)", columns, note=note)
 
 
 _OF_MEMBERS = Condition(NATURAL, MEMBERS)
 
 
-def _under(condition: Condition, measure: str) -> dict[str, Any]:
-    """The rows of a measure under a condition."""
+def _under(condition: Condition, metric: str) -> dict[str, Any]:
+    """The rows of a metric under a condition."""
     return {
         "attack": condition.attack,
         "target": condition.target,
         "epsilon": condition.epsilon,
-        "measure": measure,
+        "metric": metric,
     }
 
 
@@ -236,17 +241,16 @@ def _heading(condition: Condition) -> str:
     return f"{what}, {condition.target}"
 
 
-def _cell(row: Row | None, compared: Scorecard | None) -> Cell:
+def _make_cell(row: MetricRow | None, paper_of: Scorecard | None) -> TableCell:
     if row is None:
-        return Cell(None, None, "not measured")
-    paper = papers_figure(row, compared) if compared else None
-    found = row.estimate
-    ours = Estimate(100 * found.value, 100 * found.low, 100 * found.high) if found else None
-    return Cell(ours, None if paper is None else 100 * paper, row.reason)
+        return TableCell(None, None, "not evaluated")
+    paper = find_paper_value(row, paper_of) if paper_of else None
+    ours = row.estimate.times(100) if row.estimate else None
+    return TableCell(ours, None if paper is None else 100 * paper, row.reason)
 
 
-def papers_figure(row: Row, card: Scorecard) -> float | None:
-    """The paper's figure, if this is the paper's attack: its kind, with none of its options changed."""
+def find_paper_value(row: MetricRow, card: Scorecard) -> float | None:
+    """The paper's result, if the row is about the paper's attack with none of its options changed."""
     if row.attack == NATURAL:
         kind = NATURAL
     else:
@@ -255,11 +259,11 @@ def papers_figure(row: Row, card: Scorecard) -> float | None:
         if attack is None or attack["options"]:
             return None
         kind = attack["kind"]
-    return published(card.data.classes, row.strategy, row.measure, kind, row.target, row.epsilon)
+    return paper_value(card.data.classes, row.strategy, row.metric, kind, row.target, row.epsilon)
 
 
-def _marked(rows: list[tuple[str, tuple[Cell, ...]]], best: Best | None) -> tuple[tuple[str, tuple[Cell, ...]], ...]:
-    """The best of each column marked, where there are several to choose from."""
+def _mark_best(rows: list[TableRow], best: Best | None) -> tuple[TableRow, ...]:
+    """Mark the best value of each column where there are several."""
     if best is None or len(rows) < 2:
         return tuple(rows)
     tops = []

@@ -1,12 +1,12 @@
-"""The templates of pages and cards."""
+"""Jinja2 templates of pages and model cards."""
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 
 _HERE = "ecgquorum.report"
 
 
-def template(name: str, package: str = _HERE) -> Template:
-    """The template `name` of a package, which may include this one's; what is put into a page of HTML is escaped."""
+def load_template(name: str, package: str = _HERE) -> Template:
+    """Load the template `name` of a package, which may include this one's; values in HTML are escaped."""
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package, "."), PackageLoader(_HERE, ".")]),
         autoescape=name.endswith(".html"),
@@ -15,13 +15,13 @@ def template(name: str, package: str = _HERE) -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"dec": _dec, "signed": _signed}
+    environment.filters |= {"dec": _format_number, "signed": _format_signed}
     return environment.get_template(name)
 
 
-def _dec(value: float, digits: int) -> str:
+def _format_number(value: float, digits: int) -> str:
     return f"{value:.{digits}f}"
 
 
-def _signed(value: float, digits: int) -> str:
+def _format_signed(value: float, digits: int) -> str:
     return f"{value:+.{digits}f}"

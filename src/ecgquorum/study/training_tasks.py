@@ -1,78 +1,76 @@
-"""A study's trainings as tasks, each of which can begin as soon as what it needs is in the store."""
+"""The training jobs of a study as tasks of an executor; a task starts when the jobs that it needs are in the store."""
 
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 from ecgquorum.cohorts import Cohort
-from ecgquorum.ensemble import Ensemble, load_ensemble
+from ecgquorum.ensemble import Ensemble
 from ecgquorum.ensemble.bundle import CARD
 from ecgquorum.parallel import Executor, Task
+from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recipes import Recipe, Study
-from ecgquorum.study.progress import StudyProgress
-from ecgquorum.training import plan_jobs, train_ensemble, train_job
+from ecgquorum.training import check_trainable, plan_jobs, train_ensemble, train_job
 from ecgquorum.training.epoch_watch import EpochWatch
-from ecgquorum.training.jobs import wait_for_jobs, wait_until
-from ecgquorum.training.progress import unit_name
+from ecgquorum.training.job_runner import wait_for_jobs, wait_until
 
 Item = tuple[Recipe, str | None]
-"""A strategy's recipe and one of its trainings; None: its bundle, when all of them are done."""
+"""A strategy's recipe and the identity of one of its jobs; None: its bundle, when all jobs are done."""
 
 
 def train_distributed(
-    study: Study, cohort: Cohort, out: Path, executor: Executor, device: str, progress: StudyProgress | None
+    study: Study, cohort: Cohort, out: Path, executor: Executor, device: str, progress: Progress
 ) -> list[Ensemble]:
-    """The study's ensembles, their members trained by the executor; the same bits as if they were trained here."""
+    """Train the study's ensembles with the executor; the weights are those of training in this process."""
     out = out.resolve()
     tasks = list(training_tasks(study, cohort))
     names = {identity: task.name for task in tasks if (identity := task.item[1])}
     cohort.verify()
     with (
-        EpochWatch(out / "members", names, progress.said if progress else _unsaid) as watch,
-        closing(executor.run(_trained, tasks, (cohort, out, device))) as running,
+        EpochWatch(out / "members", names, progress) as watch,
+        closing(executor.run(_run_task, tasks, (cohort, out, device))) as running,
     ):
-        for done, (task, told) in enumerate(running, start=1):
+        for done, (task, result) in enumerate(running, start=1):
             watch.look()
-            if progress:
-                progress.finished(f"{task.name}: {told}", done, len(tasks))
-    runs = [run_of(out, strategy) for strategy in study.strategies]
+            progress.log(f"{task.name}: {result}")
+            progress.update("training", done, len(tasks))
+    runs = [run_path(out, strategy) for strategy in study.compare]
     for run in runs:
-        wait_until((run / CARD).is_file, f"{run}: expected the ensemble, found none; is the folder shared?")
-    return [load_ensemble(run) for run in runs]
+        wait_until((run / CARD).is_file, f"{run}: the trained ensemble did not appear; is the folder shared?")
+    recipes = [study.recipe.with_strategy(strategy) for strategy in study.compare]
+    return [train_strategy(recipe, cohort, out, device="cpu") for recipe in recipes]  # which loads what is finished
 
 
 def training_tasks(study: Study, cohort: Cohort) -> Iterator[Task]:
-    """Every training once, whoever shares it, and then the bundle of each strategy."""
+    """Yield every job once, also those that strategies share, and after them the bundle of each strategy."""
     names: dict[str, str] = {}
-    for strategy in study.strategies:
+    for strategy in study.compare:
         recipe = study.recipe.with_strategy(strategy)
-        units = plan_jobs(recipe, cohort.data_hash)
-        for unit in units:
-            if unit.identity not in names:
-                names[unit.identity] = f"{strategy}, {unit_name(unit)}"
-                after = frozenset(names[identity] for identity in unit.needs)
-                yield Task(names[unit.identity], (recipe, unit.identity), after)
-        yield Task(f"{strategy}, ensemble", (recipe, None), frozenset(names[unit.identity] for unit in units))
+        jobs = plan_jobs(check_trainable(recipe, cohort), cohort.data_hash)
+        for job in jobs:
+            if job.identity not in names:
+                names[job.identity] = f"{strategy}, {job.title}"
+                after = frozenset(names[identity] for identity in job.needs)
+                yield Task(names[job.identity], (recipe, job.identity), after)
+        yield Task(f"{strategy}, ensemble", (recipe, None), frozenset(names[job.identity] for job in jobs))
 
 
-def run_of(out: Path, strategy: str) -> Path:
-    """Where a strategy's bundle is."""
+def run_path(out: Path, strategy: str) -> Path:
+    """Return the folder of a strategy's bundle."""
     return out / "runs" / strategy
 
 
-def train_strategy(recipe: Recipe, cohort: Cohort, out: Path, **how: object) -> Ensemble:
-    """A strategy's ensemble, its trainings in the study's store; goes on where it stopped."""
-    run = run_of(out, recipe.strategy)
-    begun = (run / "recipe.toml").is_file()
-    return train_ensemble(recipe, cohort, run, resume=begun, store=out / "members", **how)  # type: ignore[arg-type]
+def train_strategy(
+    recipe: Recipe, cohort: Cohort, out: Path, *, device: str, progress: Progress = NO_PROGRESS
+) -> Ensemble:
+    """Train a strategy's ensemble with the study's store; resume it if it was interrupted."""
+    run = run_path(out, recipe.strategy)
+    resume = (run / "recipe.toml").is_file()
+    return train_ensemble(recipe, cohort, run, resume=resume, device=device, store=out / "members", progress=progress)
 
 
-def _unsaid(line: str) -> None:
-    """To nobody."""
-
-
-def _trained(cohort: Cohort, out: Path, device: str, item: Item) -> str:
-    """One task; gives what to say of it."""
+def _run_task(cohort: Cohort, out: Path, device: str, item: Item) -> str:
+    """Run one task; return a line about its result."""
     recipe, identity = item
     if identity is None:
         wait_for_jobs(recipe, cohort, out / "members")

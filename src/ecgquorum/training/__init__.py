@@ -1,9 +1,25 @@
-"""Training: strategies and their phases, the loop, checkpoints and the store, and the run that makes an ensemble."""
+"""Training: strategies and their phases, the loop, checkpoints and their store, jobs, and the runs that use them."""
 
-from ecgquorum.training.jobs import train_job
-from ecgquorum.training.loop import Observer
-from ecgquorum.training.progress import training_progress
-from ecgquorum.training.run_training import check_trainable, train_ensemble
-from ecgquorum.training.strategy import plan_jobs
+from ecgquorum.training.job_runner import choose_device, train_job
+from ecgquorum.training.jobs import TrainingJob, plan_jobs
+from ecgquorum.training.phase import Phase, PhaseContext
+from ecgquorum.training.plan import TrainingPlan, resolve_recipe
+from ecgquorum.training.step import Step
+from ecgquorum.training.train import TrainingOptions, check_trainable, train, train_ensemble, watch_run
 
-__all__ = ["Observer", "check_trainable", "plan_jobs", "train_ensemble", "train_job", "training_progress"]
+__all__ = [
+    "Phase",
+    "PhaseContext",
+    "Step",
+    "TrainingJob",
+    "TrainingOptions",
+    "TrainingPlan",
+    "check_trainable",
+    "choose_device",
+    "plan_jobs",
+    "resolve_recipe",
+    "train",
+    "train_ensemble",
+    "train_job",
+    "watch_run",
+]

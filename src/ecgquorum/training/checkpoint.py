@@ -1,7 +1,7 @@
-"""A member in training, on disk after every epoch: one safetensors file, replaced atomically.
+"""Checkpoints of training: one safetensors file, replaced atomically after every epoch.
 
-It holds the weights, the optimiser's state, the best weights so far and the history; randomness needs no state,
-since every epoch's generators are derived from the seed and the epoch's number.
+It holds the weights, the optimiser's state, the best weights so far and the history. Randomness needs no state, since
+every epoch's generators are derived from the seed and the epoch's number.
 """
 
 import json
@@ -21,10 +21,10 @@ _KEY = "ecgquorum"
 
 @dataclass
 class Checkpoint:
-    """Where a member's training stands.
+    """The state of a training job after an epoch.
 
-    identity: a hash of everything that determines the training; a checkpoint of another one is refused
-    epoch:    how many epochs are done
+    identity: a hash of everything that determines the job; a checkpoint of another job is refused
+    epoch:    number of finished epochs
     best:     the weights with the best score on the tune part, and that score
     """
 
@@ -37,7 +37,7 @@ class Checkpoint:
     history: list[dict[str, Any]] = field(default_factory=list)
 
     def save(self, path: Path) -> None:
-        """Write the checkpoint, whole or not at all."""
+        """Write the checkpoint atomically."""
         tensors = {
             f"{group}/{name}": tensor.detach().cpu().contiguous()
             for group, part in (("weights", self.weights), ("optimiser", self.optimiser), ("best", self.best))
@@ -53,7 +53,7 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: Path, identity: str) -> "Checkpoint":
-        """Read the checkpoint of the training `identity` back."""
+        """Read the checkpoint of the job `identity`."""
         groups: dict[str, dict[str, Tensor]] = {"weights": {}, "optimiser": {}, "best": {}}
         try:
             with safe_open(path, framework="pt") as file:
@@ -62,7 +62,7 @@ class Checkpoint:
                     group, _, name = key.partition("/")
                     groups[group][name] = file.get_tensor(key)
             if facts["identity"] != identity:
-                raise ValueError("it belongs to another training")
+                raise ValueError("it belongs to another training job")
             return cls(
                 identity,
                 int(facts["epoch"]),
@@ -74,12 +74,12 @@ class Checkpoint:
             )
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise TrainingError(
-                f"{path}: expected a checkpoint, found it damaged ({error}); remove it to train this member anew"
+                f"{path}: the checkpoint is damaged ({error}); remove the file to train this member again"
             ) from error
 
 
 def optimiser_state(optimiser: Any) -> dict[str, Tensor]:
-    """The optimiser's tensors by parameter number and name."""
+    """Return the optimiser's tensors by parameter number and name."""
     return {
         f"{number}/{name}": tensor
         for number, state in optimiser.state_dict()["state"].items()
@@ -97,5 +97,5 @@ def restore_optimiser(optimiser: Any, tensors: dict[str, Tensor]) -> None:
 
 
 def copy_weights(module: nn.Module) -> dict[str, Tensor]:
-    """The module's state as it is now, on the CPU."""
+    """Return a copy of the module's state on the CPU."""
     return {name: tensor.detach().cpu().clone() for name, tensor in module.state_dict().items()}

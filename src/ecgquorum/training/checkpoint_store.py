@@ -1,4 +1,4 @@
-"""Where trainings are kept: one folder each, named by its identity, to be found again by whoever needs the same one."""
+"""Checkpoint cache shared between runs: one folder per training job, named by the job's identity."""
 
 import hashlib
 from pathlib import Path
@@ -18,20 +18,20 @@ _BATCH = 64
 _NAME = 16  # of the identity's 64 characters
 
 
-class MemberStore:
-    """A folder of trainings: `checkpoint.safetensors` each, and `features.safetensors` where another one needs them."""
+class CheckpointStore:
+    """A folder of training jobs: `checkpoint.safetensors`, and `features.safetensors` where another job needs them."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
     def checkpoint_path(self, identity: str) -> Path:
-        """Where the training's checkpoint is, or will be."""
+        """Return the path of a job's checkpoint, which may not exist yet."""
         return self.path / identity[:_NAME] / "checkpoint.safetensors"
 
     def features(self, identity: str, member: nn.Module, cohort: Cohort, spec: InputSpec) -> Tensor:
-        """The deployed member's features of every train recording, (record, feature).
+        """Return a trained member's features of every train recording, (record, feature).
 
-        They are computed once and kept with a hash of the weights they came from; others are computed anew.
+        They are stored with a hash of the member's weights, and computed again for other weights.
         """
         path = self.checkpoint_path(identity).with_name("features.safetensors")
         made_by = {"weights": _weights_hash(member)}
@@ -41,7 +41,7 @@ class MemberStore:
                     kept: Tensor = file.get_tensor("features")
                     return kept
         except (OSError, SafetensorError):
-            pass  # not there, or damaged: computed below
+            pass  # missing or damaged: computed below
         computed = extract_features(member, cohort, cohort.part("train"), spec)
         write_atomic(path, safetensors.torch.save({"features": computed}, made_by))
         return computed
@@ -55,7 +55,7 @@ def _weights_hash(member: nn.Module) -> str:
 
 
 def extract_features(member: nn.Module, cohort: Cohort, indices: np.ndarray, spec: InputSpec) -> Tensor:
-    """(record, feature) of these recordings, whole windows, in evaluation mode, on the CPU."""
+    """Return the features (record, feature) of recordings, whole windows in evaluation mode, on the CPU."""
     device = next(member.parameters()).device
     parts = []
     for start in range(0, len(indices), _BATCH):

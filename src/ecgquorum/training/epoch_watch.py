@@ -1,35 +1,35 @@
-"""Trainings that go on elsewhere, seen through the store that they write to."""
+"""Report the epochs of training jobs that run in other processes, by watching their checkpoints."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Self
 
 from ecgquorum.errors import TrainingError
+from ecgquorum.progress import Progress
 from ecgquorum.training.checkpoint import Checkpoint
-from ecgquorum.training.checkpoint_store import MemberStore
-from ecgquorum.training.loop import Row
-from ecgquorum.training.progress import epoch_line
+from ecgquorum.training.checkpoint_store import CheckpointStore
+from ecgquorum.training.history import HistoryRow, format_epoch
 
 _EVERY_S = 2.0
 
 
 class EpochWatch:
-    """Tells of the epochs that trainings finish, for as long as the block runs.
+    """Logs every epoch that one of the jobs finishes while the block runs.
 
-    names: identity -> what to call the training
+    names: identity -> the job's name in messages
     """
 
-    def __init__(self, store: Path, names: Mapping[str, str], told: Callable[[str], None]) -> None:
-        self._paths = {identity: MemberStore(store).checkpoint_path(identity) for identity in names}
-        self._names, self._told = names, told
+    def __init__(self, store: Path, names: Mapping[str, str], progress: Progress) -> None:
+        self._paths = {identity: CheckpointStore(store).checkpoint_path(identity) for identity in names}
+        self._names, self._progress = names, progress
         self._changed: dict[str, int] = {}
-        self._n_told: dict[str, int] = {}
+        self._n_logged: dict[str, int] = {}
         self._looking, self._over = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Self:
-        self._n_told = {identity: len(rows) for identity, rows in self._new()}
+        self._n_logged = {identity: len(rows) for identity, rows in self._new()}
         self._thread.start()
         return self
 
@@ -43,26 +43,26 @@ class EpochWatch:
             self.look()
 
     def look(self) -> None:
-        """Tell of what is new."""
+        """Log the epochs that are new."""
         with self._looking:
             for identity, rows in self._new():
-                for row in rows[self._n_told.get(identity, 0) :]:
-                    self._told(f"{self._names[identity]}  {epoch_line(row)}")
-                self._n_told[identity] = len(rows)
+                for row in rows[self._n_logged.get(identity, 0) :]:
+                    self._progress.log(f"{self._names[identity]}  {format_epoch(row)}")
+                self._n_logged[identity] = len(rows)
 
-    def _new(self) -> Iterable[tuple[str, list[Row]]]:
-        """The history of each training that has changed since this was asked last."""
+    def _new(self) -> Iterable[tuple[str, list[HistoryRow]]]:
+        """Yield the history of each job whose checkpoint has changed since the last call."""
         for identity, path in self._paths.items():
-            if (now := _changed(path)) != self._changed.get(identity, 0):
+            if (now := _modification_time(path)) != self._changed.get(identity, 0):
                 self._changed[identity] = now
                 try:
                     history = Checkpoint.load(path, identity).history
-                except (TrainingError, OSError):  # who cannot be read now may be when it has changed again
+                except (TrainingError, OSError):  # it may be readable when it changes again
                     continue
                 yield identity, history
 
 
-def _changed(path: Path) -> int:
+def _modification_time(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
     except OSError:

@@ -1,10 +1,9 @@
-"""The training loop: plain, a checkpoint after every epoch, the best of them deployed."""
+"""The training loop: a checkpoint after every epoch, the best of them kept."""
 
 import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
 
 import torch
 
@@ -14,137 +13,128 @@ from ecgquorum.parallel import distributed
 from ecgquorum.recipes import TrainingRecipe
 from ecgquorum.training.batches import n_batches
 from ecgquorum.training.checkpoint import Checkpoint, copy_weights, optimiser_state, restore_optimiser
-from ecgquorum.training.phases import Phase
-from ecgquorum.training.strategy import Unit
-
-Row = dict[str, Any]
-"""An epoch's line of history."""
+from ecgquorum.training.history import HistoryRow
+from ecgquorum.training.jobs import TrainingJob
+from ecgquorum.training.phase import Phase, PhaseContext
 
 _WARM_UP = 0.3
-_CALM = 0.04  # where one-cycle begins, as a share of the peak
+_START = 0.04  # the learning rate at which one-cycle starts, as a share of its peak
+
+OnBatch = Callable[[int, int, int, float], None]
+"""Called after every batch with the epoch from 1, the batch from 1, the batches in an epoch and the loss."""
 
 
-class Observer(Protocol):
-    """Who wants to be told how training goes."""
-
-    def on_unit(self, unit: Unit, epochs: int, found: bool) -> None:
-        """A training begins, or was found finished in the store."""
-
-    def on_batch(self, unit: Unit, epoch: int, batch: int, n_batches: int, loss: float) -> None:
-        """A batch is done."""
-
-    def on_epoch(self, unit: Unit, row: Row) -> None:
-        """An epoch is done and stored."""
-
-
-class SilentObserver:
-    """An observer who does not want to be told."""
-
-    def on_unit(self, unit: Unit, epochs: int, found: bool) -> None:
-        """Say nothing."""
-
-    def on_batch(self, unit: Unit, epoch: int, batch: int, n_batches: int, loss: float) -> None:
-        """Say nothing."""
-
-    def on_epoch(self, unit: Unit, row: Row) -> None:
-        """Say nothing."""
-
-
-def train_unit(
-    phase: Phase, unit: Unit, path: Path, observer: Observer, record: Callable[[list[Row]], None]
+def fit_job(
+    job: TrainingJob,
+    phase: Phase,
+    context: PhaseContext,
+    path: Path,
+    on_batch: OnBatch,
+    on_epoch: Callable[[list[HistoryRow]], None],
 ) -> Checkpoint:
-    """Train a unit to its end, going on from its checkpoint if there is one; leave its members with the best weights.
+    """Train a job to its end, from its checkpoint if there is one, and leave its members with the best weights.
 
-    Best is the highest accuracy on the tune part as the phase judges it; between equals, the lower loss there.
-    `record` is given the unit's whole history after every epoch.
+    Best is the highest accuracy of `phase.validate`; of equals, the one with the lower loss.
+
+    path:     of the checkpoint
+    on_epoch: called with the job's whole history after every epoch
     """
-    plan = phase.setting.plan
-    phase.network.to(phase.setting.device)
-    optimiser = torch.optim.AdamW(phase.network.parameters(), lr=plan.learning_rate, weight_decay=plan.weight_decay)
-    state = _resumed(path, unit, phase, optimiser)
-    steps_per_epoch = n_batches(phase.setting.cohort, plan)
-    for epoch in range(state.epoch, plan.epochs):
+    options = context.options
+    context.network.to(context.device)
+    optimiser = torch.optim.AdamW(
+        context.network.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay
+    )
+    state = _restore(path, job, context, optimiser)
+    steps_per_epoch = n_batches(context.cohort, options)
+    for epoch in range(state.epoch, options.epochs):
         started = time.perf_counter()
-        loss = _train_epoch(phase, unit, optimiser, epoch, steps_per_epoch, observer)
-        tuned = phase.judged()
+        loss = _train_epoch(job, phase, context, optimiser, epoch, on_batch)
+        tuned = phase.validate(context)
         score = (tuned.accuracy, -tuned.loss)
         if epoch == 0 or score > state.best_score:
-            state.best, state.best_score = copy_weights(phase.network), score
+            state.best, state.best_score = copy_weights(context.network), score
         row = {
-            "phase": unit.phase,
-            "member": unit.label,
+            "phase": job.phase,
+            "member": job.label,
             "epoch": epoch + 1,
             "loss": loss,
             "tune_loss": tuned.loss,
             "tune_accuracy": tuned.accuracy,
-            "learning_rate": learning_rate(plan, (epoch + 1) * steps_per_epoch - 1, plan.epochs * steps_per_epoch),
-            **phase.taken(),
+            "learning_rate": learning_rate(
+                options, (epoch + 1) * steps_per_epoch - 1, options.epochs * steps_per_epoch
+            ),
+            **context.stats.pop(),
             "seconds": time.perf_counter() - started,
         }
         state.epoch = epoch + 1
         state.history = [*state.history, row]
-        state.weights, state.optimiser = phase.network.state_dict(), optimiser_state(optimiser)
+        state.weights, state.optimiser = context.network.state_dict(), optimiser_state(optimiser)
         if distributed.is_first():
             state.save(path)
-        record(state.history)
-        observer.on_epoch(unit, row)
-    phase.network.load_state_dict(state.best)
+        on_epoch(state.history)
+    context.network.load_state_dict(state.best)
     return state
 
 
-def learning_rate(plan: TrainingRecipe, step: int, n_steps: int) -> float:
-    """The rate at a step: constant, or one cycle of half cosines up to the given rate and down to nothing."""
-    if plan.schedule == "constant":
-        return plan.learning_rate
+def learning_rate(options: TrainingRecipe, step: int, n_steps: int) -> float:
+    """Return the rate at a step: constant, or one cycle of half cosines up to the given rate and down to 0."""
+    if options.schedule == "constant":
+        return options.learning_rate
     done = (step + 1) / n_steps
     if done < _WARM_UP:
         rise = 0.5 - 0.5 * math.cos(math.pi * done / _WARM_UP)
-        return plan.learning_rate * (_CALM + (1 - _CALM) * rise)
-    return plan.learning_rate * (0.5 + 0.5 * math.cos(math.pi * (done - _WARM_UP) / (1 - _WARM_UP)))
+        return options.learning_rate * (_START + (1 - _START) * rise)
+    return options.learning_rate * (0.5 + 0.5 * math.cos(math.pi * (done - _WARM_UP) / (1 - _WARM_UP)))
 
 
 def _train_epoch(
-    phase: Phase, unit: Unit, optimiser: torch.optim.Optimizer, epoch: int, steps_per_epoch: int, observer: Observer
+    job: TrainingJob,
+    phase: Phase,
+    context: PhaseContext,
+    optimiser: torch.optim.Optimizer,
+    epoch: int,
+    on_batch: OnBatch,
 ) -> float:
-    """One pass over the train part; returns the mean loss.
+    """Train on the train part once; return the mean loss.
 
-    Dropout draws from PyTorch's global generator, which is seeded for this epoch and given back afterwards.
+    Dropout draws from PyTorch's global generator, which is seeded for this epoch and restored afterwards.
     """
-    setting = phase.setting
-    phase.network.train()
-    phase.begin_epoch(epoch)
+    options, steps_per_epoch = context.options, n_batches(context.cohort, context.options)
+    context.network.train()
+    context.begin_epoch(epoch)
+    phase.begin_epoch(context, epoch)
     total, seen = 0.0, 0
-    with torch.random.fork_rng(devices=[setting.device] if setting.device.type == "cuda" else []):
-        torch.manual_seed(derive_seed(setting.recipe.seed, *setting.stream, "epoch", epoch, "dropout"))
-        for number, (batch, indices) in enumerate(setting.batches(epoch)):
+    with torch.random.fork_rng(devices=[context.device] if context.device.type == "cuda" else []):
+        torch.manual_seed(derive_seed(context.seed, *context.stream, "epoch", epoch, "dropout"))
+        for number, (batch, indices) in enumerate(context.batches(epoch)):
             step = epoch * steps_per_epoch + number
             for group in optimiser.param_groups:
-                group["lr"] = learning_rate(setting.plan, step, setting.plan.epochs * steps_per_epoch)
+                group["lr"] = learning_rate(options, step, options.epochs * steps_per_epoch)
             optimiser.zero_grad(set_to_none=True)
             share, value = distributed.shard_batch(len(indices)), torch.zeros((), dtype=torch.float64)
-            for term in phase.losses(batch, indices):
+            for term in phase.losses(context, batch, indices):
                 term.backward()  # type: ignore[no-untyped-call]
                 value += term.item()
-            share.add_up([p.grad for p in phase.network.parameters() if p.grad is not None])
+            share.add_up([p.grad for p in context.network.parameters() if p.grad is not None])
             share.add_up([value])
             optimiser.step()
             if not value.isfinite():
                 raise DivergedError(
-                    f"{unit.phase} training of member {unit.label}, epoch {epoch + 1}: expected a finite loss, "
-                    f"found {value:g}; lower the learning rate, or look for broken recordings"
+                    f"{job.title}, epoch {epoch + 1}: the loss became {value:g}; lower the learning rate, or look for "
+                    "broken recordings"
                 )
             total += value.item() * len(batch.label)
             seen += len(batch.label)
-            observer.on_batch(unit, epoch + 1, number + 1, steps_per_epoch, value.item())
+            on_batch(epoch + 1, number + 1, steps_per_epoch, value.item())
     return total / seen
 
 
-def _resumed(path: Path, unit: Unit, phase: Phase, optimiser: torch.optim.Optimizer) -> Checkpoint:
-    """The stored state put into the phase's members and `optimiser`, or a state at the very beginning."""
-    state = Checkpoint.load(path, unit.identity) if path.is_file() else None
+def _restore(path: Path, job: TrainingJob, context: PhaseContext, optimiser: torch.optim.Optimizer) -> Checkpoint:
+    """Load the stored state into members and optimiser; return it, or a new one where nothing is stored."""
+    state = Checkpoint.load(path, job.identity) if path.is_file() else None
     distributed.check_alike("checkpoint", f"{path.name} {state.epoch if state else None}")
     if state is None:
-        return Checkpoint(unit.identity, 0, {}, {}, {}, (-math.inf, -math.inf))
-    phase.network.load_state_dict(state.weights)
+        return Checkpoint(job.identity, 0, {}, {}, {}, (-math.inf, -math.inf))
+    context.network.load_state_dict(state.weights)
     restore_optimiser(optimiser, state.optimiser)
     return state

@@ -10,7 +10,7 @@ from ecgquorum._internal.atomic import atomic_file, write_atomic
 from ecgquorum.ensemble.result import CERTAIN, CSV_COLUMNS, DEFERRED, UNREADABLE
 from ecgquorum.preprocessing.prepare import TracePreview
 from ecgquorum.report.ecg_paper import LARGE_MM, STANDARD
-from ecgquorum.report.templates import template
+from ecgquorum.report.templates import load_template
 from ecgquorum.triage.journal import Journal, JournalEntry
 
 _SHOWN = 500
@@ -38,7 +38,7 @@ def write_worklist(
             counts[entry.result.decision] += 1
             if len(shown) < _SHOWN:
                 shown.append(entry)
-    page = template("worklist.html", "ecgquorum.triage")
+    page = load_template("worklist.html", "ecgquorum.triage")
     strips = [(entry.result, _strip(entry.preview)) for entry in shown]
     numbers = [(counts[name], name) for name in (DEFERRED, CERTAIN, UNREADABLE)]
     write_atomic(

@@ -1,4 +1,4 @@
-"""The pictures of a search."""
+"""Figures of a search."""
 
 from collections.abc import Sequence
 
@@ -7,46 +7,46 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from ecgquorum.report.figure_style import QUIET, look, panels, styled
-from ecgquorum.tuning.results import Trial, chosen_trial, measured_trials, pareto_front
+from ecgquorum._internal.figure_style import GREY, make_panels, marker_style, use_style
+from ecgquorum.tuning.results import Trial, choose_trial, pareto_front, successful_trials
 from ecgquorum.tuning.space import Choice, Parameter, Space, Value
 from ecgquorum.tuning.trial import ATTACKED, NATURAL
 
 _TITLES = {NATURAL: "natural", ATTACKED: "attacked"}
-_LOOKS = {NATURAL: look(0), ATTACKED: look(1)}
-_GIVEN, _CHOSEN = look(3), look(2)
+_STYLES = {NATURAL: marker_style(0), ATTACKED: marker_style(1)}
+_GIVEN, _CHOSEN = marker_style(3), marker_style(2)
 _JITTER = 0.18
 
 
-def drawn_search(trials: Sequence[Trial], space: Space, importances: dict[str, float]) -> dict[str, Figure]:
-    """Every figure that there is something for, by name."""
-    measured = measured_trials(trials)
-    if not measured:
+def draw_search(trials: Sequence[Trial], space: Space, importances: dict[str, float]) -> dict[str, Figure]:
+    """Draw every figure that the trials have data for, by name."""
+    successful = successful_trials(trials)
+    if not successful:
         return {}
-    with styled():
-        drawn = {
-            "accuracies": _accuracies(measured),
-            "history": _history(measured),
-            "parameters": _parameters(measured, space),
+    with use_style():
+        figures = {
+            "accuracies": _accuracies(successful),
+            "history": _history(successful),
+            "parameters": _parameters(successful, space),
         }
         if importances:
-            drawn["importances"] = _importances(importances)
-    return drawn
+            figures["importances"] = _importances(importances)
+    return figures
 
 
 def _accuracies(trials: list[Trial]) -> Figure:
-    """Both accuracies of every trial, what no trial beats, and intervals of the given and of the chosen one."""
-    figure, (ax,) = panels(1, width=6.4, height=4.6)
-    front, chosen = pareto_front(trials), chosen_trial(trials)
+    """Plot both accuracies of every trial, the front, and the intervals of the given and of the chosen trial."""
+    figure, (ax,) = make_panels(1, width=6.4, height=4.6)
+    front, chosen = pareto_front(trials), choose_trial(trials)
     points = 100 * np.array([trial.accuracies for trial in trials])
-    ax.scatter(points[:, 0], points[:, 1], s=26, facecolor="none", edgecolor=QUIET, label="a trial")
+    ax.scatter(points[:, 0], points[:, 1], s=26, facecolor="none", edgecolor=GREY, label="a trial")
     edge = 100 * np.array([trial.accuracies for trial in front])
     ax.plot(edge[:, 0], edge[:, 1], color="black", linewidth=1, drawstyle="steps-post")
     ax.scatter(edge[:, 0], edge[:, 1], s=30, color="black", label="beaten by none", zorder=3)
     if trials[0].number == 0:
-        _crossed(ax, trials[0], "as given", _GIVEN)
+        _plot_intervals(ax, trials[0], "as given", _GIVEN)
     if chosen is not None and chosen.number != 0:
-        _crossed(ax, chosen, f"chosen, trial {chosen.number}", _CHOSEN)
+        _plot_intervals(ax, chosen, f"chosen, trial {chosen.number}", _CHOSEN)
     for trial in front:
         natural, attacked = trial.accuracies
         ax.annotate(str(trial.number), (100 * natural, 100 * attacked), (5, 5), textcoords="offset points", fontsize=7)
@@ -56,8 +56,8 @@ def _accuracies(trials: list[Trial]) -> Figure:
     return figure
 
 
-def _crossed(ax: Axes, trial: Trial, label: str, kind: dict[str, str]) -> None:
-    """A trial with the intervals of both of its accuracies."""
+def _plot_intervals(ax: Axes, trial: Trial, label: str, kind: dict[str, str]) -> None:
+    """Plot a trial with the intervals of both of its accuracies."""
     x, y = trial.measures[NATURAL], trial.measures[ATTACKED]
     ax.errorbar(
         [100 * x.value],
@@ -76,14 +76,14 @@ def _crossed(ax: Axes, trial: Trial, label: str, kind: dict[str, str]) -> None:
 
 
 def _history(trials: list[Trial]) -> Figure:
-    """Each accuracy trial by trial, and the best so far."""
-    figure, axes = panels(2, width=4.6, height=2.9)
+    """Plot each accuracy trial by trial, and the best so far."""
+    figure, axes = make_panels(2, width=4.6, height=2.9)
     for ax, measure in zip(axes, (NATURAL, ATTACKED), strict=True):
         numbers = [trial.number for trial in trials]
         values = np.array([100 * trial.measures[measure].value for trial in trials])
-        kind = _LOOKS[measure]
+        kind = _STYLES[measure]
         ax.scatter(numbers, values, s=22, color=kind["color"], marker=kind["marker"])
-        ax.step(numbers, np.maximum.accumulate(values), where="post", color=QUIET, linewidth=1, label="best so far")
+        ax.step(numbers, np.maximum.accumulate(values), where="post", color=GREY, linewidth=1, label="best so far")
         ax.set(title=_TITLES[measure], xlabel="trial", ylabel="accuracy (%)")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].legend(frameon=False, fontsize=7)
@@ -91,15 +91,15 @@ def _history(trials: list[Trial]) -> Figure:
 
 
 def _parameters(trials: list[Trial], space: Space) -> Figure:
-    """For each parameter, both accuracies against its value; the given recipe's is the dashed line."""
+    """Plot both accuracies against each parameter; the dashed line is the given recipe."""
     given = space.values_of(space.given)
     shown = [p for p in space.parameters if any(p.name in trial.values for trial in trials)]
-    figure, axes = panels(len(shown), columns=3, width=3.2, height=2.5)
+    figure, axes = make_panels(len(shown), columns=3, width=3.2, height=2.5)
     for place, (ax, parameter) in enumerate(zip(axes, shown, strict=True)):
         with_it = [trial for trial in trials if parameter.name in trial.values]
         for measure in (NATURAL, ATTACKED):
-            x = _places(parameter, [trial.values[parameter.name] for trial in with_it])
-            kind = _LOOKS[measure]
+            x = _positions(parameter, [trial.values[parameter.name] for trial in with_it])
+            kind = _STYLES[measure]
             ax.scatter(
                 x + _spread(parameter, len(x)),
                 [100 * trial.measures[measure].value for trial in with_it],
@@ -112,7 +112,7 @@ def _parameters(trials: list[Trial], space: Space) -> Figure:
             )
         if parameter.name in given:
             ax.axvline(
-                _places(parameter, [given[parameter.name]])[0], color=QUIET, linewidth=0.8, linestyle="--", zorder=0
+                _positions(parameter, [given[parameter.name]])[0], color=GREY, linewidth=0.8, linestyle="--", zorder=0
             )
         _scale(ax, parameter)
         ax.set_xlabel(parameter.name)
@@ -124,13 +124,13 @@ def _parameters(trials: list[Trial], space: Space) -> Figure:
     return figure
 
 
-def _places(parameter: Parameter, values: list[Value]) -> np.ndarray:
+def _positions(parameter: Parameter, values: list[Value]) -> np.ndarray:
     kind = parameter.kind
     return np.array([kind.options.index(v) if isinstance(kind, Choice) else float(v) for v in values])
 
 
 def _spread(parameter: Parameter, n: int) -> np.ndarray:
-    """Points of the same choice beside each other."""
+    """Return offsets that put points of the same choice side by side."""
     return np.linspace(-_JITTER, _JITTER, n) if isinstance(parameter.kind, Choice) else np.zeros(n)
 
 
@@ -153,7 +153,7 @@ def _scale(ax: Axes, parameter: Parameter) -> None:
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """1, 2 and 5 of every power of ten in the range, fewer where these would be too many; its ends if it has none."""
+    """Return 1, 2 and 5 times powers of ten in the range, fewer in a wide range; its ends and middle if it has none."""
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     steps = (1, 2, 5) if high / low < 50 else (1, 3)
     inside = [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]
@@ -161,8 +161,8 @@ def _round_numbers(low: float, high: float) -> list[float]:
 
 
 def _importances(importances: dict[str, float]) -> Figure:
-    figure, (ax,) = panels(1, width=6.0, height=0.6 + 0.26 * len(importances))
+    figure, (ax,) = make_panels(1, width=6.0, height=0.6 + 0.26 * len(importances))
     names = list(importances)[::-1]
-    ax.barh(names, [importances[name] for name in names], color=look(0)["color"])
+    ax.barh(names, [importances[name] for name in names], color=marker_style(0)["color"])
     ax.set_xlabel("importance, as a share of all")
     return figure

@@ -1,4 +1,4 @@
-"""The search's page: one HTML file that opens offline."""
+"""The page of a search: one HTML file that opens offline."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,13 +7,13 @@ import numpy as np
 from scipy.stats import norm
 
 from ecgquorum._internal.atomic import write_atomic
+from ecgquorum._internal.figure_style import inline_svg, render_figure
 from ecgquorum.cohorts import Cohort
-from ecgquorum.metrics.measures import Estimate
+from ecgquorum.metrics import Estimate
 from ecgquorum.recipes import EvaluationRecipe
-from ecgquorum.report.figure_style import inlined, rendered
-from ecgquorum.report.templates import template
-from ecgquorum.tuning.figures import drawn_search
-from ecgquorum.tuning.results import Trial, chosen_trial, measured_trials, pareto_front
+from ecgquorum.report.templates import load_template
+from ecgquorum.tuning.figures import draw_search
+from ecgquorum.tuning.results import Trial, choose_trial, pareto_front, successful_trials
 from ecgquorum.tuning.space import Choice, Parameter, Range, Space, Value
 from ecgquorum.tuning.trial import ATTACKED, NATURAL
 
@@ -29,15 +29,15 @@ def write_page(
     evaluation: EvaluationRecipe,
     importances: dict[str, float],
 ) -> Path:
-    """Write what the trials say; gives the path."""
-    front, chosen = pareto_front(trials), chosen_trial(trials)
+    """Write the page; return its path."""
+    front, chosen = pareto_front(trials), choose_trial(trials)
     given = trials[0] if trials and trials[0].number == 0 and trials[0].measures else None
     shown = [*([given] if given and given not in front else []), *front]
     figures = {
-        name: inlined(rendered(figure, "svg", _DPI).decode(), name)
-        for name, figure in drawn_search(trials, space, importances).items()
+        name: inline_svg(render_figure(figure, "svg", _DPI).decode(), name)
+        for name, figure in draw_search(trials, space, importances).items()
     }
-    page = template("search.html", "ecgquorum.tuning").render(
+    page = load_template("search.html", "ecgquorum.tuning").render(
         figures=figures,
         recipe=space.given,
         source=cohort.card["source"],
@@ -62,22 +62,22 @@ def write_page(
         ),
         parameters=space.parameters,
         given_values=space.values_of(space.given),
-        flattered={name: 100 * flattery([t.measures[name] for t in measured_trials(trials)]) for name in FLATTERED},
-        said=said,
-        ranged=ranged,
+        optimism={
+            name: 100 * selection_bias([t.measures[name] for t in successful_trials(trials)])
+            for name in (NATURAL, ATTACKED)
+        },
+        format_value=format_value,
+        format_range=format_range,
     )
     write_atomic(path, page)
     return path
 
 
-FLATTERED = (NATURAL, ATTACKED)
+def selection_bias(estimates: Sequence[Estimate]) -> float:
+    """Return how much better than it is the best trial looks on average, if all were equal with independent errors.
 
-
-def flattery(estimates: Sequence[Estimate]) -> float:
-    """By how much the best of so many would seem better than it is, were all alike and their errors independent.
-
-    The expected largest of n standard normals times the mean standard error; trials that answer the same recordings err
-    alike, so that it is less in truth.
+    The expected largest of n standard normals times the mean standard error. Trials are evaluated on the same
+    recordings, so that their errors are correlated and the true bias is smaller.
     """
     if not estimates:
         return 0.0
@@ -86,8 +86,8 @@ def flattery(estimates: Sequence[Estimate]) -> float:
     return float(largest) * float(np.mean([found.high - found.low for found in estimates])) / _WITHIN_95
 
 
-def said(value: Value | None) -> str:
-    """A parameter's value in a table."""
+def format_value(value: Value | None) -> str:
+    """Return a parameter's value as text."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -95,9 +95,9 @@ def said(value: Value | None) -> str:
     return value if isinstance(value, str) else f"{value:.3g}"
 
 
-def ranged(parameter: Parameter) -> str:
-    """What a parameter may be."""
+def format_range(parameter: Parameter) -> str:
+    """Return a parameter's range as text."""
     kind: Range | Choice = parameter.kind
     if isinstance(kind, Choice):
-        return ", ".join(said(option) for option in kind.options)
+        return ", ".join(format_value(option) for option in kind.options)
     return f"{kind.low:.3g} to {kind.high:.3g}" + (", log" if kind.log else "") + (", whole" if kind.whole else "")

@@ -1,18 +1,18 @@
-"""What a search has found so far: trials, those that no other beats, and the chosen one."""
+"""The trials of a search, those that no other beats, and the chosen one."""
 
 import csv
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ecgquorum.metrics.measures import Estimate
+from ecgquorum.metrics import Estimate
 from ecgquorum.tuning.space import Space, Values
 from ecgquorum.tuning.trial import ATTACKED, MEASURES, NATURAL
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One that has come to its end; without measures, `reason` says why."""
+    """A trial that has ended; one without metrics has a `reason`."""
 
     number: int
     values: Values
@@ -21,35 +21,35 @@ class Trial:
 
     @property
     def accuracies(self) -> tuple[float, float]:
-        """On natural recordings and under attack."""
+        """Accuracy on natural recordings and under attack."""
         return self.measures[NATURAL].value, self.measures[ATTACKED].value
 
     @property
     def mean(self) -> float:
-        """Of both accuracies: what the chosen one has most of."""
+        """The mean of both accuracies; the chosen trial has the highest."""
         return sum(self.accuracies) / 2
 
 
-def measured_trials(trials: Iterable[Trial]) -> list[Trial]:
-    """Those that did not fail."""
+def successful_trials(trials: Iterable[Trial]) -> list[Trial]:
+    """Return the trials that did not fail."""
     return [trial for trial in trials if trial.measures]
 
 
 def pareto_front(trials: Iterable[Trial]) -> list[Trial]:
-    """Those that no other trial equals or betters in both accuracies while bettering one; by natural accuracy."""
-    measured = measured_trials(trials)
+    """Return the trials that no other beats in one accuracy without losing in the other; by natural accuracy."""
+    measured = successful_trials(trials)
     front = [one for one in measured if not any(_beats(other, one) for other in measured)]
     return sorted(front, key=lambda trial: (-trial.accuracies[0], trial.number))
 
 
-def chosen_trial(trials: Iterable[Trial]) -> Trial | None:
-    """Of the front the one with the highest mean of both accuracies; of equals the first."""
+def choose_trial(trials: Iterable[Trial]) -> Trial | None:
+    """Return the trial of the front with the highest mean of both accuracies; of equals the first."""
     return min(pareto_front(trials), key=lambda trial: (-trial.mean, trial.number), default=None)
 
 
 def trials_csv(trials: Sequence[Trial], space: Space) -> str:
-    """A line a trial: its parameters, its measures with their intervals, or why it failed."""
-    front, chosen = {trial.number for trial in pareto_front(trials)}, chosen_trial(trials)
+    """Return one line per trial: its parameters, its metrics with their intervals, or why it failed."""
+    front, chosen = {trial.number for trial in pareto_front(trials)}, choose_trial(trials)
     intervals = [f"{name}{end}" for name in MEASURES for end in ("", "_low", "_high")]
     text = io.StringIO()
     writer = csv.DictWriter(

@@ -1,4 +1,4 @@
-"""One trial: an ensemble trained by a recipe and put to the test on the tune part."""
+"""One trial: an ensemble trained by a recipe and evaluated on the tune part."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,40 +6,48 @@ from pathlib import Path
 import torch
 
 from ecgquorum.cohorts import Cohort
-from ecgquorum.errors import AttackError, DivergedError, FittingError, RecipeError, ScorecardError, TrainingError
-from ecgquorum.evaluation import Scorecard, Told, evaluate
-from ecgquorum.metrics.measures import Estimate
+from ecgquorum.errors import (
+    AttackError,
+    DivergedError,
+    FittingError,
+    MemberError,
+    RecipeError,
+    ScorecardError,
+    TrainingError,
+)
+from ecgquorum.evaluation import Scorecard, evaluate_recipe
+from ecgquorum.metrics import Estimate
+from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recipes import AttackRecipe, EvaluationRecipe, Recipe, Study
 from ecgquorum.recipes.study import EPSILONS
 from ecgquorum.training import check_trainable, train_ensemble
-from ecgquorum.training.loop import Observer
 
-_NO_MEMORY = "can't allocate memory"  # what PyTorch says on the CPU, as a RuntimeError
+_OUT_OF_MEMORY = "can't allocate memory"  # in the RuntimeError that PyTorch raises on the CPU
 
 NATURAL, ATTACKED = "accuracy", "accuracy_under_attack"
-"""What a search raises."""
+"""The two objectives of a search."""
 
 _CONDITIONS = ("", "_under_attack", "_under_attack_on_all")
-"""How names of measures end: natural, under the attack on member 0, under the attack on the whole ensemble."""
+"""Suffixes of metric names: natural, under the attack on member 0, under the attack on the whole ensemble."""
 
 MEASURES = tuple(measure + under for measure in ("accuracy", "ua_auc", "r_iu_auc") for under in _CONDITIONS)
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A trial to be made."""
+class PlannedTrial:
+    """A trial to run."""
 
     number: int
     recipe: Recipe
 
 
 @dataclass(frozen=True)
-class TrialBench:
-    """Where trials are made, and how they are judged.
+class TrialSetup:
+    """Data, folders and evaluation of all trials of a search.
 
-    members: the store of trainings that trials share
-    attacks: the store of crafted recordings, which those share whose first member is the same
-    trials:  the folder of their bundles
+    members: folder of checkpoints that trials share
+    attacks: cache of attacked recordings, shared by trials with the same first member
+    trials:  folder of their bundles
     """
 
     cohort: Cohort
@@ -52,22 +60,22 @@ class TrialBench:
 
 @dataclass(frozen=True)
 class Scores:
-    """What was measured, by the names in MEASURES; what is not defined is not there."""
+    """The metrics of a trial, by the names in MEASURES; undefined ones are left out."""
 
     measures: dict[str, Estimate]
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why there is nothing to measure, in a line."""
+    """Why a trial has no metrics, in a line."""
 
     reason: str
 
 
-def protocol(study: Study, records: int) -> EvaluationRecipe:
-    """The tune part as it is, and `records` of it under PGD at the study's second strength.
+def evaluation_of_trials(study: Study, records: int) -> EvaluationRecipe:
+    """Return the evaluation: the tune part, natural and `records` of it under PGD at the study's second strength.
 
-    On member 0, as in the paper, and on the whole ensemble, which tells whether the first one was merely dodged.
+    PGD attacks member 0, as in the paper, and the whole ensemble.
     """
     strengths = sorted(study.evaluation.epsilons or EPSILONS[study.input.scaling])
     return EvaluationRecipe(
@@ -83,14 +91,12 @@ def protocol(study: Study, records: int) -> EvaluationRecipe:
     )
 
 
-def run_trial(
-    bench: TrialBench, planned: Planned, *, observer: Observer | None = None, told: Told | None = None
-) -> Scores | Failure:
-    """Train what is missing and measure it; a recipe that cannot be trained is an outcome, not an error."""
-    cohort, run = bench.cohort, bench.trials / f"{planned.number:03d}"
+def run_trial(setup: TrialSetup, planned: PlannedTrial, progress: Progress = NO_PROGRESS) -> Scores | Failure:
+    """Train and evaluate a trial's recipe; one that cannot be trained is a Failure, not an error."""
+    cohort, run = setup.cohort, setup.trials / f"{planned.number:03d}"
     try:
         check_trainable(planned.recipe, cohort)
-    except TrainingError as error:
+    except (MemberError, RecipeError, TrainingError) as error:
         return Failure(str(error))
     try:
         ensemble = train_ensemble(
@@ -98,35 +104,35 @@ def run_trial(
             cohort,
             run,
             resume=(run / "recipe.toml").is_file(),
-            device=bench.device,
-            observer=observer,
-            store=bench.members,
+            device=setup.device,
+            store=setup.members,
+            progress=progress,
         )
-        card = evaluate({"trial": ensemble}, cohort, bench.evaluation, store=bench.attacks, told=told)
+        card = evaluate_recipe({"trial": ensemble}, cohort, setup.evaluation, cache=setup.attacks, progress=progress)
     except (AttackError, DivergedError, FittingError, RecipeError, ScorecardError) as error:
         return Failure(str(error))
     except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # left out of its list of names
-        return Failure(f"expected a fit of features, found none (training diverged): {_one_line(error)}")
+        return Failure(f"the regression of the decorrelation loss failed (training diverged): {_first_line(error)}")
     except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, (MemoryError, torch.OutOfMemoryError)) and _NO_MEMORY not in str(error):
+        if not isinstance(error, (MemoryError, torch.OutOfMemoryError)) and _OUT_OF_MEMORY not in str(error):
             raise
-        return Failure(f"expected room for the network, found too little memory: {_one_line(error)}")
+        return Failure(f"out of memory: {_first_line(error)}")
     card.save(run / "scorecard.json")
-    return Scores(_measures(card))
+    return Scores(_read_metrics(card))
 
 
-def _measures(card: Scorecard) -> dict[str, Estimate]:
+def _read_metrics(card: Scorecard) -> dict[str, Estimate]:
     found = {}
     for name in MEASURES:
         measure = name.partition("_under_attack")[0]
         condition = card.conditions[_CONDITIONS.index(name.removeprefix(measure))]
         estimate = card.estimate(
-            attack=condition.attack, target=condition.target, epsilon=condition.epsilon, measure=measure
+            attack=condition.attack, target=condition.target, epsilon=condition.epsilon, metric=measure
         )
         if estimate is not None:
             found[name] = estimate
     return found
 
 
-def _one_line(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0]

@@ -2,9 +2,9 @@
 
 The signal is cut into tiles of n samples; the real DFT of each tile is multiplied, frequency by frequency, with the
 transformed kernel (a matrix product over channels) and transformed back; overlapping tiles give n - K + 1 samples each
-(overlap-save). One complex product takes three real ones. Written as y = A^T [(G w) * (B x)], with * a product over channels, everything is a matrix product, so it
-runs at the speed of matrix products, and the gradients are of the same form. A dilated kernel is a plain one on every
-dilation-th sample.
+(overlap-save). One complex product takes three real ones. Written as y = A^T [(G w) * (B x)], with * a product over
+channels, everything is a matrix product, so it runs at the speed of matrix products, and the gradients have the same
+form. A dilated kernel is a plain one on every dilation-th sample.
 
 The result is that of `conv1d` up to rounding. Padding may differ on both sides and may be negative.
 """

@@ -1,0 +1,184 @@
+"""Recordings to evaluate on: a part of a cohort, or arrays."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from ecgquorum.cohorts import Batch, Cohort, Part
+from ecgquorum.ensemble import Ensemble
+from ecgquorum.errors import CohortError
+from ecgquorum.members import valid_span
+from ecgquorum.metrics import Labels
+from ecgquorum.preprocessing import InputSpec
+
+EvaluationInput = Cohort | tuple[ArrayLike, ArrayLike]
+"""A cohort, or signals (record, lead, time) with labels (record,)."""
+
+
+class EvaluationData(ABC):
+    """Labelled recordings, numbered by their position.
+
+    labels: (record,) · ids, hashes: one for each recording · data_hash: of everything
+    """
+
+    source: str
+    part: str
+    classes: tuple[str, ...]
+    class_names: dict[str, str]
+    leads: tuple[str, ...]
+    rate_hz: float
+    n_train: int
+    data_hash: str
+    labels: Labels
+    ids: tuple[str, ...]
+    hashes: tuple[str, ...]
+    has_traces = True
+    """Whether recordings are (lead, time), which can be drawn as examples."""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @abstractmethod
+    def batch(self, positions: Labels, spec: InputSpec) -> Batch:
+        """Return these recordings in the units of the model's input."""
+
+    @abstractmethod
+    def unseen_batches(self, spec: InputSpec, size: int) -> Iterator[Batch]:
+        """Yield all recordings that the members were not trained on, in batches of at most `size`."""
+
+    @abstractmethod
+    def by_length(self, positions: Labels) -> Labels:
+        """Return the order of `positions` that puts the shortest recordings first."""
+
+    @abstractmethod
+    def millivolts(self, position: int, lead: int, spec: InputSpec) -> tuple[NDArray[np.float32], float]:
+        """Return one lead of a recording in millivolts, and the millivolts of one unit of the model's input there."""
+
+    @abstractmethod
+    def is_training_cohort(self, card: dict[str, Any]) -> bool:
+        """Return whether the ensemble with this card was trained on the train part of these data."""
+
+
+class CohortData(EvaluationData):
+    """One part of a cohort."""
+
+    def __init__(self, cohort: Cohort, part: Part) -> None:
+        self.cohort, self.part = cohort, part
+        self._indices = cohort.part(part)
+        if len(self._indices) == 0:
+            raise CohortError(f"{cohort.path}: the {part} part has no recordings; choose another part to evaluate on")
+        self.source = str(cohort.card["source"])
+        self.classes, self.class_names = cohort.classes, cohort.class_names
+        self.leads, self.rate_hz = cohort.leads, cohort.rate_hz
+        self.n_train, self.data_hash = len(cohort.part("train")), cohort.data_hash
+        self.labels = cohort.labels[self._indices]
+        self.ids = tuple(cohort.rows[i].id for i in self._indices)
+        self.hashes = tuple(cohort.rows[i].sha256 for i in self._indices)
+
+    def batch(self, positions: Labels, spec: InputSpec) -> Batch:
+        """Return these recordings scaled and brought to the window that `spec` asks for."""
+        return self.cohort.batch(self._indices[positions], spec)
+
+    def unseen_batches(self, spec: InputSpec, size: int) -> Iterator[Batch]:
+        """Yield the part, and the tune part too where the test part is evaluated."""
+        indices = self._indices
+        if self.part == "test":
+            indices = np.concatenate([self.cohort.part("tune"), indices])
+        return (self.cohort.batch(indices[start : start + size], spec) for start in range(0, len(indices), size))
+
+    def by_length(self, positions: Labels) -> Labels:
+        """Return the order of `positions` that puts the shortest recordings first."""
+        return self.cohort.by_length(self._indices[positions])
+
+    def millivolts(self, position: int, lead: int, spec: InputSpec) -> tuple[NDArray[np.float32], float]:
+        """Return one lead in millivolts, and the factor between its peaks in millivolts and in the model's input."""
+        signal = self.cohort.signal(int(self._indices[position]))
+        peak, scaled_peak = (float(np.abs(leads[lead]).max()) for leads in (signal, spec.scale(signal)))
+        return np.array(signal[lead]), peak / scaled_peak if peak else 1e-3
+
+    def is_training_cohort(self, card: dict[str, Any]) -> bool:
+        """Compare the data hashes."""
+        return bool(card.get("data_hash") == self.data_hash)
+
+
+class ArrayData(EvaluationData):
+    """Signals in the units of the model's input, given to it as they are; zeros at both ends are padding.
+
+    signal: (record, lead, time), or (record, channel, ...) for networks of other kinds, without padding
+    labels: (record,), numbers of classes
+    """
+
+    def __init__(self, signal: ArrayLike, labels: ArrayLike, ensemble: Ensemble) -> None:
+        self._signal = np.ascontiguousarray(_as_array(signal), dtype=np.float32)
+        self.labels = np.asarray(_as_array(labels), dtype=np.int64)
+        spec = ensemble.input
+        self.source, self.part, self.n_train = "arrays", "test", 0
+        self.classes, self.class_names = ensemble.classes, {name: name for name in ensemble.classes}
+        self.leads, self.rate_hz = spec.leads, spec.rate_hz
+        self._check()
+        self.has_traces = self._signal.ndim == 3
+        self.ids = tuple(str(number) for number in range(len(self.labels)))
+        self.hashes = tuple(hashlib.sha256(one.tobytes()).hexdigest() for one in self._signal)
+        about = "\0".join((*self.classes, *map(str, self.labels), *self.hashes))
+        self.data_hash = hashlib.sha256(about.encode()).hexdigest()
+
+    def batch(self, positions: Labels, spec: InputSpec) -> Batch:  # noqa: ARG002 (they are in its units already)
+        """Return these recordings as they are."""
+        signal = torch.from_numpy(self._signal[positions])
+        valid = valid_span(signal) > 0 if self.has_traces else torch.ones_like(signal, dtype=torch.bool)
+        return Batch(signal, valid, torch.from_numpy(self.labels[positions]))
+
+    def unseen_batches(self, spec: InputSpec, size: int) -> Iterator[Batch]:
+        """Yield all recordings."""
+        return (self.batch(some, spec) for some in np.split(np.arange(len(self)), range(size, len(self), size)))
+
+    def by_length(self, positions: Labels) -> Labels:
+        """Return the order of `positions` that puts the shortest recordings first."""
+        if not self.has_traces:
+            return np.arange(len(positions))
+        return np.argsort(self._valid.sum(axis=1)[positions], kind="stable")
+
+    def millivolts(self, position: int, lead: int, spec: InputSpec) -> tuple[NDArray[np.float32], float]:
+        """Return one lead in millivolts; input that is scaled to its peak is returned as it is."""
+        factor = 1e-3 if spec.scaling == "microvolt" else 1.0
+        inside = self._valid[position]
+        return np.asarray(factor * self._signal[position, lead, inside], dtype=np.float32), factor
+
+    def is_training_cohort(self, card: dict[str, Any]) -> bool:  # noqa: ARG002
+        """Return True: whoever passes arrays chose them."""
+        return True
+
+    @cached_property
+    def _valid(self) -> NDArray[np.bool_]:
+        return np.asarray(valid_span(torch.from_numpy(self._signal))[:, 0].numpy() > 0)
+
+    def _check(self) -> None:
+        shape, n_leads = self._signal.shape, len(self.leads)
+        if self._signal.ndim < 3 or shape[1] != n_leads:
+            raise CohortError(
+                f"x has the shape {shape}; the ensemble's input is (record, {n_leads}, time) at {self.rate_hz:g} Hz"
+            )
+        if self.labels.shape != shape[:1] or not len(self.labels):
+            raise CohortError(f"y has the shape {self.labels.shape}; expected one label for each of {shape[0]} records")
+        if self.labels.min() < 0 or self.labels.max() >= len(self.classes):
+            raise CohortError(f"y must hold class numbers from 0 to {len(self.classes) - 1}")
+        if not np.isfinite(self._signal).all():
+            raise CohortError("x must be finite; fill gaps before evaluating")
+
+
+def open_data(data: EvaluationInput, part: Part, ensemble: Ensemble) -> EvaluationData:
+    """Wrap a part of a cohort, or arrays that are in the units of the ensemble's input."""
+    if isinstance(data, Cohort):
+        return CohortData(data, part)
+    signal, labels = data
+    return ArrayData(signal, labels, ensemble)
+
+
+def _as_array(values: ArrayLike) -> NDArray[Any]:
+    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)

@@ -1,0 +1,109 @@
+"""A metric against the strength of each attack, drawn from a scorecard."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ecgquorum._internal.figure_style import GREY, make_panels, marker_style, use_style
+from ecgquorum.errors import ScorecardError
+from ecgquorum.evaluation.conditions import ENSEMBLE, MASKING, MEMBERS, MIXED, NATURAL, WORST
+from ecgquorum.evaluation.metric_values import metric_values
+from ecgquorum.evaluation.scorecard import Scorecard
+from ecgquorum.metrics import Estimate, Labels
+
+
+def plot_metric(card: Scorecard, metric: str = "accuracy", label: str = "", *, worst: bool = True) -> Figure:
+    """Draw one panel for each attack, with 95 % intervals as bands; without attacks, one bar for each ensemble.
+
+    label: of the vertical axis · worst: whether to add a panel with the worst of all attacks
+    """
+    rows = [row for row in card.find(metric=metric, detail="") if row.estimate and row.target != MEMBERS]
+    if not rows:
+        raise ScorecardError(f"the scorecard has no metric {metric!r} to draw")
+    label = label or f"{metric} (%)"
+    attacks = [row for row in rows if row.attack not in (NATURAL, MASKING) and not row.attack.startswith(MIXED)]
+    families = list(dict.fromkeys((row.attack, row.target) for row in attacks if worst or row.attack != WORST))
+    with use_style():
+        if not families:
+            return _plot_natural(card, metric, label)
+        figure, axes = make_panels(len(families), columns=3)
+        for ax, family in zip(axes, families, strict=True):
+            _plot_family(ax, card, metric, family)
+            ax.set_ylabel(label)
+        add_legend(axes)
+    return figure
+
+
+def _plot_natural(card: Scorecard, metric: str, label: str) -> Figure:
+    figure, (ax,) = make_panels(1)
+    for e, one in enumerate(card.ensembles):
+        found = card.estimate(ensemble=one.name, attack=NATURAL, target="", metric=metric)
+        if found:
+            value = found.times(100)
+            spread = [[max(0.0, value.value - value.low)], [max(0.0, value.high - value.value)]]
+            ax.bar(e, value.value, yerr=spread, color=marker_style(e)["color"], capsize=3)
+    ax.set_xticks(range(len(card.ensembles)), [one.name for one in card.ensembles])
+    ax.set_xlabel("natural recordings")
+    ax.set_ylabel(label)
+    return figure
+
+
+def _plot_family(ax: Axes, card: Scorecard, metric: str, family: tuple[str, str]) -> None:
+    attack, target = family
+    positions = find_covered(card, attack, target)
+    for e, one in enumerate(card.ensembles):
+        rows = sorted(
+            card.find(ensemble=one.name, attack=attack, target=target, metric=metric, detail=""),
+            key=lambda row: row.epsilon,
+        )
+        values = [_natural_value(card, e, metric, positions), *(row.estimate for row in rows)]
+        draw_band(ax, [0.0, *(row.epsilon for row in rows)], values, e, one.name, scale=100.0)
+    on = "" if attack == WORST else f" on the {target}" if target == ENSEMBLE else f" on {target}"
+    count = len(positions) if len(positions) else next(card.find(attack=attack, target=target)).n_records
+    ax.set_title(f"{attack}{on}  (n = {count})")
+    ax.set_xlabel(f"strength ε ({card.data.unit})")
+    ax.axhline(0, color=GREY, linewidth=0.5)
+    ax.set_xlim(left=0)
+    if metric == "accuracy":
+        ax.set_ylim(-2, 102)
+
+
+def find_covered(card: Scorecard, attack: str, target: str) -> Labels:
+    """The recordings that an attack covers; the worst of all covers those that all attacks cover."""
+    if not card.records:
+        return np.zeros(0, dtype=np.int64)
+    covered = card.records[0]
+    for condition, positions in zip(card.conditions, card.records, strict=True):
+        if attack == WORST or (condition.attack, condition.target) == (attack, target):
+            covered = np.intersect1d(covered, positions)
+    return covered
+
+
+def _natural_value(card: Scorecard, e: int, metric: str, positions: Labels) -> Estimate | None:
+    """The metric on these recordings when they are natural."""
+    if len(positions) in (0, card.data.n_records):
+        return card.estimate(ensemble=card.ensembles[e].name, attack=NATURAL, target="", metric=metric, detail="")
+    some = card.predictions[e, 0].at(positions)
+    found = next((value.estimate for value in metric_values(some, card.data.classes, only=metric)), None)
+    return found if found and found.is_defined else None
+
+
+def draw_band(
+    ax: Axes, x: list[float] | list[int], values: list[Estimate | None], number: int, label: str, *, scale: float
+) -> None:
+    """Draw a line through the values and their intervals as a band, in the style of the series `number`."""
+    known = [(at, value.times(scale)) for at, value in zip(x, values, strict=True) if value is not None]
+    if not known:
+        return
+    places = [at for at, _ in known]
+    style = marker_style(number)
+    ax.plot(places, [value.value for _, value in known], label=label, markersize=4, **style)
+    low, high = [value.low for _, value in known], [value.high for _, value in known]
+    ax.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0)
+
+
+def add_legend(axes: list[Axes]) -> None:
+    """Add a legend to the first panel that has something in it."""
+    drawn = [ax for ax in axes if ax.get_legend_handles_labels()[0]]
+    if drawn:
+        drawn[0].legend(frameon=False, fontsize=7)

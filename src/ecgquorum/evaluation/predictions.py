@@ -1,0 +1,62 @@
+"""Predictions of recordings whose labels are known."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ecgquorum.metrics import Array, Flags, Labels, apply_temperature
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledPredictions:
+    """What an ensemble predicts for recordings under one condition, with their labels.
+
+    labels:           (record,)
+    raw_member_probs: (record, member, class), not calibrated
+    uncertainty:      (record,), the normalised mutual information
+    temperature:      of the calibrated probabilities
+    """
+
+    labels: Labels
+    raw_member_probs: Array
+    uncertainty: Array
+    temperature: float = 1.0
+
+    @property
+    def raw_probs(self) -> Array:
+        """(record, class): the mean of the members' probabilities, not calibrated."""
+        return np.asarray(self.raw_member_probs.mean(axis=1))
+
+    @property
+    def probs(self) -> Array:
+        """(record, class): the calibrated probabilities."""
+        return apply_temperature(self.raw_probs, self.temperature)
+
+    @property
+    def predicted(self) -> Labels:
+        """(record,): the most probable class."""
+        return np.asarray(self.raw_probs.argmax(axis=1))
+
+    @property
+    def correct(self) -> Flags:
+        """(record,): whether the predicted class is the label."""
+        return np.asarray(self.predicted == self.labels)
+
+    @property
+    def margin(self) -> Array:
+        """(record,): raw probability of the label minus that of the most probable other class."""
+        probs, rows = self.raw_probs, np.arange(len(self.labels))
+        others = probs.copy()
+        others[rows, self.labels] = -np.inf
+        return np.asarray(probs[rows, self.labels] - others.max(axis=1))
+
+    @property
+    def single_member(self) -> bool:
+        """Whether there is one member only, which cannot disagree."""
+        return len(self.raw_member_probs[0]) == 1
+
+    def at(self, positions: Labels) -> "LabelledPredictions":
+        """The predictions of some of the recordings."""
+        return LabelledPredictions(
+            self.labels[positions], self.raw_member_probs[positions], self.uncertainty[positions], self.temperature
+        )
