@@ -15,6 +15,7 @@ from benchmarks.triage import fill
 from ecgquorum import load_ensemble
 from ecgquorum.parallel import Executor, LocalExecutor, Task
 from ecgquorum.parallel.ray_executor import RayExecutor
+from ecgquorum.recordings import SandboxLimits
 from ecgquorum.triage import Threshold, triage_files
 
 _TASKS, _PAYLOAD = 300, 100_000
@@ -47,7 +48,8 @@ def triaged_s(folder: Path, out: Path, executor: Executor | None) -> float:
     """Seconds of a triage; the model is loaded and what must be started for it is counted."""
     ensemble = load_ensemble("physionet2017-compact")
     begun = time.perf_counter()
-    with triage_files(ensemble, Threshold(0.5), [folder], out, executor=executor, n_readers=1 if executor else 2):
+    limits = SandboxLimits(1 if executor else 2)
+    with triage_files(ensemble, Threshold(0.5), [folder], out, executor=executor, limits=limits):
         return time.perf_counter() - begun
 
 

@@ -6,7 +6,16 @@ import sys
 
 import pytest
 
-from ecgquorum import Scorecard, build_cohort, load_ensemble, model_card, open_source, simulate, write_results
+from ecgquorum import (
+    Scorecard,
+    SplitOptions,
+    build_cohort,
+    load_ensemble,
+    model_card,
+    open_source,
+    simulate,
+    write_results,
+)
 from ecgquorum.cli import DEFAULT_MODEL
 from ecgquorum.ensemble import bundle_names, find_bundle
 from ecgquorum.recipes import load_recipe, parse_recipe
@@ -63,7 +72,7 @@ def test_the_results_page_is_current(tmp_path):
 def test_the_card_and_the_results_page_are_about_the_same_weights(name):
     scorecard = Scorecard.load(REPOSITORY / f"docs/results/{name}.json", rows_only=True)
     card = load_ensemble(name).card
-    assert card["weights_sha256"] in {one.model for one in scorecard.ensembles if one.strategy == "dec+part"}
+    assert card["weights_sha256"] in {one.model for one in scorecard.ensembles if one.strategy == "dec+part+harden"}
     assert card["results"]["data_hash"] == card["data_hash"] == scorecard.data.data
 
 
@@ -82,7 +91,7 @@ def test_predict_needs_nothing_but_a_file(write_record, tmp_path):
 def test_the_published_accuracy_is_found_again(real_data, tmp_path):
     source = open_source(str(real_data / "physionet2017/training2017.zip"))
     ids = real_data / "physionet2017/paper_validation_ids.txt"
-    cohort, _ = build_cohort(source, tmp_path / "cohort", test_ids=ids)
+    cohort, _ = build_cohort(source, tmp_path / "cohort", split=SplitOptions(ids))
     ensemble = load_ensemble("physionet2017-compact")
     assert cohort.data_hash == ensemble.card["data_hash"]
     right = ensemble.predict_part(cohort, "test").label_index == cohort.labels[cohort.part("test")]

@@ -9,17 +9,24 @@ from . import (
 )
 from .errors import EcgQuorumError as EcgQuorumError
 from .recordings import (
+    FileDefaults as FileDefaults,
+    ReadFailure as ReadFailure,
     Recording as Recording,
-    Unreadable as Unreadable,
     read as read,
-    read_all as read_all,
+    reader as reader,
     write as write,
 )
 from .simulation import Simulation as Simulation, simulate as simulate
-from .preprocessing import InputSpec as InputSpec
+from .preprocessing import (
+    InputSpec as InputSpec,
+    PreparedRecording as PreparedRecording,
+    ReadOptions as ReadOptions,
+    read_recordings as read_recordings,
+)
 from .cohorts import (
     Batch as Batch,
     Cohort as Cohort,
+    SplitOptions as SplitOptions,
     build_cohort as build_cohort,
     fetch as fetch,
     open_source as open_source,
@@ -29,6 +36,7 @@ from .ensemble import (
     Attribution as Attribution,
     Ensemble as Ensemble,
     Prediction as Prediction,
+    Result as Result,
     attribute as attribute,
     export_onnx as export_onnx,
     load_ensemble as load_ensemble,

@@ -49,6 +49,11 @@ class Registry(Generic[T]):
         self._registered[name] = value
         return value
 
+    @property
+    def registered(self) -> dict[str, T]:
+        """The objects that were added in this process, by name; for processes that it starts."""
+        return dict(self._registered)
+
     def get(self, name: str) -> T:
         """Return the object of this name, or raise a `RegistryError` that lists the names there are."""
         if name in self.builtin:

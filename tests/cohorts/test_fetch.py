@@ -3,6 +3,7 @@
 import hashlib
 import http.server
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -62,7 +63,8 @@ def server():
 
 def test_wanted_files_arrive_checked_and_are_not_fetched_twice(server, tmp_path):
     steps = []
-    fetch("physionet2017", tmp_path, url=server.url, progress=lambda done, total: steps.append((done, total)))
+    progress = SimpleNamespace(update=lambda _, done, total: steps.append((done, total)))
+    fetch("physionet2017", tmp_path, url=server.url, progress=progress)
     assert (tmp_path / "training2017.zip").read_bytes() == ARCHIVE
     assert {p.name for p in tmp_path.iterdir()} == {"training2017.zip", "REFERENCE-v3.csv", "TERMS.txt"}
     assert steps == [(1, 2), (2, 2)]
@@ -73,7 +75,7 @@ def test_wanted_files_arrive_checked_and_are_not_fetched_twice(server, tmp_path)
 
 def test_a_broken_download_goes_on_where_it_stopped(server, tmp_path):
     server.break_after.extend([10_000, 10_000, 10_000, 300_000])
-    with pytest.raises(FetchError, match="the same command goes on"):
+    with pytest.raises(FetchError, match="run the same command to resume"):
         fetch("physionet2017", tmp_path, url=server.url)
     kept = (tmp_path / "training2017.zip.part").stat().st_size
     assert 300_000 <= kept < len(ARCHIVE)

@@ -8,7 +8,9 @@ from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.uid import ExplicitVRBigEndian, ExplicitVRLittleEndian, TwelveLeadECGWaveformStorage
 from scipy.io import savemat
 
+from ecgquorum import ReadFailure, ReadOptions, read_recordings
 from ecgquorum.recordings import STANDARD_LEADS, FileDefaults, write
+from ecgquorum.recordings.file_defaults import NO_DEFAULTS
 
 RATE_HZ = 250.0
 ENDS_SIERRA = "</waveforms></restingecgdata>"
@@ -216,8 +218,14 @@ WRITERS = [
 MIXED = (write_dicom, write_big_endian_dicom, write_aecg)
 """Those whose leads are stated in several units."""
 
-HINTS = FileDefaults(rate_hz=RATE_HZ, leads=STANDARD_LEADS, units="mV")
+DEFAULTS = FileDefaults(rate_hz=RATE_HZ, leads=STANDARD_LEADS, units="mV")
 
 
-def hints_for(path):
-    return HINTS if path.suffix in (".npy", ".mat") else FileDefaults()
+def defaults_for(path):
+    return DEFAULTS if path.suffix in (".npy", ".mat") else FileDefaults()
+
+
+def read_all(paths, defaults=NO_DEFAULTS):
+    """Every recording, read in this process; a failure in the place of one that cannot be read."""
+    outcomes = read_recordings(paths, ReadOptions(defaults=defaults), sandbox=False)
+    return [one if isinstance(one, ReadFailure) else one.recording for one in outcomes]

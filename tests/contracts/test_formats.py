@@ -8,19 +8,20 @@ import pytest
 from pydicom.data import get_testdata_file
 from sierraecg import read_file
 
-from ecgquorum import Recording, Unreadable, read, read_all, simulate
+from ecgquorum import ReadFailure, Recording, read, simulate
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings import STANDARD_LEADS, FileDefaults, readers
+from ecgquorum.recordings import READERS, STANDARD_LEADS, FileDefaults
 from ecgquorum.recordings.formats import xml_ecg
 from ecgquorum.recordings.units import millivolts_in
 
 from .formats import (
-    HINTS,
+    DEFAULTS,
     MIXED,
     RATE_HZ,
     WRITERS,
-    hints_for,
+    defaults_for,
     packed,
+    read_all,
     with_chunks,
     write_aecg,
     write_dicom,
@@ -38,12 +39,13 @@ def recording():
     return Recording("made", np.round(made.signal, 3), RATE_HZ, STANDARD_LEADS)
 
 
-def test_every_reader_is_among_them(recording, tmp_path):
+def test_every_built_in_reader_is_covered(recording, tmp_path):
     paths = []
     for number, write_it in enumerate(WRITERS):
         (tmp_path / str(number)).mkdir()
         paths.append(write_it(recording, tmp_path / str(number)))
-    assert {path.suffix for path in paths} == {".hea", ".mat", *readers.READERS}
+    built_in = [READERS.get(name) for name in READERS.builtin]
+    assert {path.suffix for path in paths} == {suffix for one in built_in for suffix in one.suffixes}
     documents = [path.read_text() for path in paths if path.suffix == ".xml"]
     for kind in xml_ecg.KINDS:
         assert any(f"<{kind}" in document for document in documents), kind
@@ -52,7 +54,7 @@ def test_every_reader_is_among_them(recording, tmp_path):
 @pytest.mark.parametrize("write_it", WRITERS)
 def test_the_same_recording_comes_back_from_every_format(write_it, recording, tmp_path):
     path = write_it(recording, tmp_path)
-    again = read(path, hints_for(path))
+    again = read(path, defaults_for(path))
     assert (again.id, again.leads) == ("made", STANDARD_LEADS)
     assert again.rate_hz == pytest.approx(RATE_HZ)
     assert again.signal.shape == recording.signal.shape
@@ -70,10 +72,10 @@ def test_folders_and_archives_hold_every_format(write_it, recording, tmp_path, z
     (folder / "labels.csv").write_text("id,label\nmade,AF\n")
     (folder / "notes.txt").write_text("no recording")
     for place in (folder, zipped(folder)):
-        (found,) = read_all([place], hints_for(path))
-        assert not isinstance(found, Unreadable), found
+        (found,) = read_all([place], defaults_for(path))
+        assert not isinstance(found, ReadFailure), found
         np.testing.assert_allclose(found.signal, recording.signal, atol=2e-4)
-    np.testing.assert_allclose(read(zipped(folder) / "made", hints_for(path)).signal, recording.signal, atol=2e-4)
+    np.testing.assert_allclose(read(zipped(folder) / "made", defaults_for(path)).signal, recording.signal, atol=2e-4)
 
 
 @pytest.mark.parametrize("write_it", WRITERS)
@@ -83,8 +85,8 @@ def test_a_file_that_is_cut_short_is_refused_in_one_line(write_it, recording, tm
     content = damaged.read_bytes()
     for length in (0, 3, 140, 1000, len(content) // 2, len(content) - 3):
         damaged.write_bytes(content[:length])
-        (found,) = read_all([path], hints_for(path))
-        if isinstance(found, Unreadable):
+        (found,) = read_all([path], defaults_for(path))
+        if isinstance(found, ReadFailure):
             assert "made" in found.reason and "\n" not in found.reason
         else:  # a table that is cut within a number is a table still
             assert path.suffix in (".csv", ".tsv") and found.n_samples <= recording.n_samples
@@ -223,10 +225,10 @@ def test_lying_arrays_allocate_nothing(tmp_path):
     np.lib.format.write_array_header_1_0(target, {"descr": "<f8", "fortran_order": False, "shape": (12, 10**12)})
     (tmp_path / "huge.npy").write_bytes(target.getvalue() + b"\0" * 100)
     with pytest.raises(RecordingError, match="huge.npy: expected 96000000000000 bytes of numbers, found 100"):
-        read(tmp_path / "huge.npy", HINTS)
+        read(tmp_path / "huge.npy", DEFAULTS)
     np.save(tmp_path / "objects.npy", np.array([{"a": 1}], dtype=object))
     with pytest.raises(RecordingError, match="objects.npy"):
-        read(tmp_path / "objects.npy", HINTS)
+        read(tmp_path / "objects.npy", DEFAULTS)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +236,7 @@ def test_lying_arrays_allocate_nothing(tmp_path):
     [
         ("", "found nothing"),
         ("a,b\nx,y\n", "2 numbers on every line"),
-        ("time (s),II (mV)\n0,1\n0.004,2\n0.1,3\n", "go up evenly"),
+        ("time (s),II (mV)\n0,1\n0.004,2\n0.1,3\n", "evenly increasing times"),
         ("time (s),II (mV)\n0,1\n0.004\n", "2 numbers on every line"),
         ("time (s)\n0\n0.004\n", "a column of samples"),
         ("II (mmHg)\n1\n2\n", "unit of voltage"),

@@ -13,7 +13,7 @@ from ecgquorum.errors import EcgQuorumError
 from ecgquorum.preprocessing.quality import assess_quality
 from ecgquorum.recordings import STANDARD_LEADS
 
-from .formats import WRITERS, hints_for
+from .formats import WRITERS, defaults_for
 
 
 def mutated(content: bytes, rng: np.random.Generator) -> bytes:
@@ -51,7 +51,7 @@ def attempt(paths, n_tries, connection):
             files[which].write_bytes(mutated(contents[which], rng))
             signal.alarm(2)
             try:
-                assess_quality(read(path, hints_for(path)))
+                assess_quality(read(path, defaults_for(path)))
                 counts[path.parent.name][0] += 1
             except EcgQuorumError as error:
                 assert "\n" not in str(error) and len(str(error)) < 1000  # noqa: PT017

@@ -5,7 +5,7 @@ import torch
 from ecgquorum import Recording, load_ensemble, predict_files, simulate
 from ecgquorum.ensemble.prediction import TOLERANCE
 from ecgquorum.errors import FittingError
-from ecgquorum.recordings import STANDARD_LEADS, Unreadable, write
+from ecgquorum.recordings import STANDARD_LEADS, ReadFailure, write
 
 
 @pytest.fixture
@@ -45,14 +45,17 @@ def test_what_does_not_fit_is_refused(tiny_ensemble):
 
 def test_probabilities_that_are_not_finite_are_refused(tiny_ensemble):
     wild = Recording("wild", np.full((1, 1500), 3e38), 300.0, ("ECG",))
-    with pytest.raises(FittingError, match="wild: expected finite"), np.errstate(over="ignore"):
+    with (
+        pytest.raises(FittingError, match="wild: expected amplitudes of"),
+        np.errstate(over="ignore"),
+    ):
         tiny_ensemble.predict(wild)
 
 
 def test_no_recordings_give_an_empty_prediction(tiny_ensemble):
     nothing = tiny_ensemble.predict([])
     assert len(nothing) == 0
-    assert nothing.rows() == []
+    assert nothing.results() == []
     assert nothing.probs.shape == (0, 4)
 
 
@@ -61,7 +64,7 @@ def test_a_lead_that_is_taken_as_zero_is_told(tmp_path):
     signal[7, : signal.shape[1] * 3 // 4] = np.nan
     path = write(Recording("r", signal, 300.0, STANDARD_LEADS), tmp_path / "r.npz")
     (answer,) = predict_files(load_ensemble("cpsc2018-compact"), [path])
-    assert answer["notice"] == "mostly missing, so taken as zero: V2"
+    assert answer.notices == ("mostly missing, set to zero: V2",) and str(answer.quality.severity) == "doubtful"
 
 
 def test_files_are_classified_one_by_one_and_bad_ones_named(tiny_ensemble, write_record, tmp_path):
@@ -72,13 +75,13 @@ def test_files_are_classified_one_by_one_and_bad_ones_named(tiny_ensemble, write
     (folder / "d.hea").write_text("junk")
     write_record("e", folder=folder, signal=np.sin(np.arange(3000) / 20)[None] * 1e20)
     answers = list(predict_files(tiny_ensemble, [folder]))
-    by_name = {a.source[-5] if isinstance(a, Unreadable) else a["id"]: a for a in answers}
-    assert by_name["a"]["notice"] == "the mean of 2 windows of 6 s"
-    assert by_name["c"]["notice"] == "the mean of 5 windows of 6 s"
+    by_name = {a.source[-5] if isinstance(a, ReadFailure) else a.id: a for a in answers}
+    assert by_name["a"].notices == ("mean of 2 windows of 6 s",)
+    assert by_name["c"].notices == ("mean of 5 windows of 6 s",)
     assert "choose one with --lead" in by_name["b"].reason
     assert "d.hea" in by_name["d"].reason
-    assert by_name["a"]["source"].endswith("a.hea")
-    assert "look at its gain and units" in by_name["e"].reason  # and the others are answered all the same
+    assert by_name["a"].source.endswith("a.hea")
+    assert "check its gain and units" in by_name["e"].reason  # and the others are answered all the same
     assert list(by_name) == ["a", "b", "c", "d", "e"]
 
 

@@ -69,8 +69,9 @@ def test_entropy_of_certainty_is_zero_and_of_ignorance_ln_c():
     np.testing.assert_allclose(entropy(np.array([[1.0, 0.0], [0.5, 0.5]])), [0.0, math.log(2)])
 
 
-def test_rows_are_plain_and_complete():
-    (row,) = prediction([[[0.75, 0.25], [0.5, 0.5]]]).rows()
+def test_results_are_plain_and_complete():
+    (result,) = prediction([[[0.75, 0.25], [0.5, 0.5]]]).results()
+    row = result.to_json()
     assert row["id"] == "r0"
     assert row["label"] == "N"
     assert row["probabilities"] == {"N": 0.625, "A": 0.375}

@@ -11,8 +11,8 @@ import torch
 
 from ecgquorum import load_ensemble, simulate
 from ecgquorum.ensemble.prediction import TOLERANCE
+from ecgquorum.preprocessing import read_recordings
 from ecgquorum.preprocessing.input_spec import pad_or_cut
-from ecgquorum.recordings import read_all
 
 NAMES = ["physionet2017-compact", "cpsc2018-compact"]
 MAKE = f"""
@@ -90,7 +90,7 @@ def test_float32_is_exact_enough(name):
 
 def test_real_recordings_have_the_same_answers_one_by_one(real_data):
     ensemble = load_ensemble("physionet2017-compact")
-    some = zip(range(40), read_all([real_data / "physionet2017/training2017.zip"]), strict=False)
-    recordings = [recording for _, recording in some]
+    outcomes = read_recordings([real_data / "physionet2017/training2017.zip"], sandbox=False)
+    recordings = [outcome.recording for _, outcome in zip(range(40), outcomes, strict=False)]
     alone = np.concatenate([ensemble.predict(one).member_probs for one in recordings])
     assert_same_answers(ensemble.predict(recordings), alone)

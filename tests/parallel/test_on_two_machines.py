@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from ecgquorum.evaluation.conditions import NATURAL
 from ecgquorum.parallel import LocalExecutor
 from ecgquorum.parallel.executor import Lost
 from ecgquorum.recipes import EvaluationRecipe, parse_study
-from ecgquorum.recordings import write
+from ecgquorum.recordings import SandboxLimits, write
 from ecgquorum.triage import distributed, triage_files, write_worklist
 from ecgquorum.triage.policies import Threshold
 from ecgquorum.tuning import tune
@@ -118,8 +119,10 @@ def folder(tmp_path, tiny_cohort):
     return place
 
 
-def worklist(model, folder, out, executor=None, told=None, policy=POLICY):
-    journal = triage_files(model, policy, [folder], out, n_readers=1, executor=executor, told=told)
+def worklist(model, folder, out, executor=None, count=lambda done, total: None, policy=POLICY):
+    progress = SimpleNamespace(update=lambda _, done, total: count(done, total))
+    limits = SandboxLimits(1, seconds=120.0)
+    journal = triage_files(model, policy, [folder], out, limits=limits, executor=executor, progress=progress)
     with journal:
         write_worklist(journal, out, "tiny", "")
     return read_worklist(out)

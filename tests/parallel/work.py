@@ -96,7 +96,7 @@ class Doomed(Threshold):
     mark: str = ""
     machine: str = ""
 
-    def deferred(self, prediction):
+    def defer(self, prediction):
         import ray
 
         doomed = ray.get_runtime_context().get_node_id() == self.machine
@@ -104,4 +104,4 @@ class Doomed(Threshold):
             Path(self.mark).touch()
         while doomed or not Path(self.mark).exists():
             time.sleep(0.05)
-        return super().deferred(prediction)
+        return super().defer(prediction)

@@ -41,6 +41,8 @@ def test_leads_that_do_not_fit_are_refused_with_a_way_out():
     assert one.fit(twelve, lead="avr").shape == (1, 10)
     lone = Recording("r", np.ones((1, 10)), 300.0, ("ECG",))
     assert one.fit(lone, lead="II").shape == (1, 10), "a lead without a name is the only one there is to take"
+    with pytest.raises(FittingError, match="expected lead V9, found only ECG"):
+        one.fit(lone, lead="V9")
     with pytest.raises(FittingError, match="expected lead V9, found only I, II"):
         one.fit(twelve, lead="V9")
     with pytest.raises(FittingError, match="expected lead V1, V2"):

@@ -117,7 +117,7 @@ def test_a_lead_that_is_mostly_missing_leaves_a_doubtful_recording_that_fits():
     quality = assess_quality(recording)
     assert (quality.severity, quality.reasons) == (
         Severity.DOUBTFUL,
-        ("missing samples on V2: 80% of them; it is taken as zero",),
+        ("missing samples on V2: 80% of them; set to zero",),
     )
 
 

@@ -1,4 +1,4 @@
-"""Where recordings are: every one once, whatever the folder holds."""
+"""Discovery: every recording once, whatever the folder holds."""
 
 import os
 import time
@@ -12,8 +12,8 @@ from ecgquorum.recordings.discovery import (
     ReadFailure,
     RecordingPath,
     discover_recordings,
+    exists,
     is_settled,
-    is_there,
     printable,
 )
 
@@ -28,67 +28,67 @@ def folder(tmp_path):
 
 
 def names(found):
-    return sorted(str(place.name) for place in found)
+    return sorted(str(path.name) for path in found)
 
 
 def test_a_recording_counts_once_however_it_is_named(folder, monkeypatch):
     monkeypatch.chdir(folder.parent)
     for paths in (["in"], ["in", folder], ["in", "in/a.hea", "in/a.dat", "in/../in"], [folder / "a", "in"]):
         found = list(discover_recordings(paths))
-        assert names(found) == ["a.hea", "deep/b.npz"] and all(Path(place.tree).is_absolute() for place in found)
+        assert names(found) == ["a.hea", "deep/b.npz"] and all(Path(path.tree).is_absolute() for path in found)
 
 
 def test_a_file_can_be_left_out(folder):
-    assert names(discover_recordings([folder], without=folder / "deep" / "b.npz")) == ["a.hea"]
+    assert names(discover_recordings([folder], exclude=folder / "deep" / "b.npz")) == ["a.hea"]
 
 
 def test_a_stamp_tells_when_a_file_changed(folder):
-    (before,) = (place for place in discover_recordings([folder]) if place.name == "a.hea")
+    (before,) = (path for path in discover_recordings([folder]) if path.name == "a.hea")
     assert before in list(discover_recordings([folder]))
     os.utime(folder / "a.dat", ns=(1, 1))
-    (after,) = (place for place in discover_recordings([folder]) if place.name == "a.hea")
+    (after,) = (path for path in discover_recordings([folder]) if path.name == "a.hea")
     assert (after.tree, after.name) == (before.tree, before.name) and after.stamp != before.stamp
 
 
 def test_names_that_are_no_unicode_can_be_written(folder):
     strange = os.fsencode(folder) + b"/caf\xe9.npz"
     Path(os.fsdecode(strange)).write_bytes((folder / "deep" / "b.npz").read_bytes())
-    (found,) = (place for place in discover_recordings([folder]) if place.name.startswith("caf"))
+    (found,) = (path for path in discover_recordings([folder]) if path.name.startswith("caf"))
     assert str(found).encode().endswith(rb"/caf\xe9.npz")
     assert printable("plain ü") == "plain ü"
 
 
-def test_what_is_not_there_is_told(tmp_path):
+def test_a_missing_file_gives_a_failure(tmp_path):
     (found,) = discover_recordings([tmp_path / "nowhere.edf"])
-    assert isinstance(found, ReadFailure) and "found nothing" in found.reason
+    assert isinstance(found, ReadFailure) and "found no such file" in found.reason
 
 
 def test_what_is_on_its_way_is_not_settled(folder):
-    place = RecordingPath(str(folder), "a.hea")
-    assert not is_settled(place)
+    path = RecordingPath(str(folder), "a.hea")
+    assert not is_settled(path)
     old = time.time() - 10
     os.utime(folder / "a.hea", (old, old))
-    assert not is_settled(place)
+    assert not is_settled(path)
     os.utime(folder / "a.dat", (old, old))
-    assert is_settled(place)
+    assert is_settled(path)
     (folder / "a.dat").unlink()
-    assert not is_settled(place), "the signal may still come"
+    assert not is_settled(path), "the signal may still come"
     os.utime(folder / "a.hea", (old - 100, old - 100))
-    assert is_settled(place), "it did not"
+    assert is_settled(path), "it did not"
     header = (folder / "a.hea").read_text().replace("a.dat", "a" * 300 + ".dat")
     (folder / "a.hea").write_text(header)
-    assert not is_settled(place), "a name that no file can have is that of a missing one"
+    assert not is_settled(path), "a name that no file can have is that of a missing one"
 
 
 def test_a_machine_that_sees_some_of_a_recordings_files_does_not_see_it(folder):
-    (place,) = (place for place in discover_recordings([folder]) if place.name == "a.hea")
-    assert is_there(place)
+    (path,) = (path for path in discover_recordings([folder]) if path.name == "a.hea")
+    assert exists(path)
     (folder / "a.dat").rename(folder / "a.away")
-    assert not is_there(place)
-    (without,) = (place for place in discover_recordings([folder]) if place.name == "a.hea")
-    assert is_there(without), "what was never there is not missed"
+    assert not exists(path)
+    (without,) = (path for path in discover_recordings([folder]) if path.name == "a.hea")
+    assert exists(without), "what was never there is not missed"
     (folder / "a.hea").unlink()
-    assert not is_there(without)
+    assert not exists(without)
 
 
 def test_one_in_an_archive_can_be_named(folder, zipped):
@@ -101,3 +101,10 @@ def test_one_in_an_archive_can_be_named(folder, zipped):
         isinstance(found, ReadFailure)
         and "expected one recording called nobody, found none of that name" in found.reason
     )
+
+
+def test_a_folder_without_recordings_is_a_failure_unless_it_may_be_empty(tmp_path):
+    (tmp_path / "notes.txt").write_text("no recording")
+    (found,) = discover_recordings([tmp_path])
+    assert isinstance(found, ReadFailure) and "found none" in found.reason
+    assert list(discover_recordings([tmp_path], allow_empty=True)) == []

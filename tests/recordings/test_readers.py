@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.io import savemat
 
-from ecgquorum import Recording, Unreadable, read, read_all
+from ecgquorum import ReadFailure, Recording, read
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.filetree import Folder, ZipArchive
 from ecgquorum.recordings.readers import read_from
+
+from ..contracts.formats import read_all
 
 
 def write_cpsc(path, data):
@@ -108,7 +110,7 @@ def test_reading_a_folder_reports_each_bad_file_and_goes_on(write_record, zipped
     for place in (folder, archive):
         found = list(read_all([place]))
         assert [r.id for r in found if isinstance(r, Recording)] == ["a", "d"]
-        bad = [r for r in found if isinstance(r, Unreadable)]
+        bad = [r for r in found if isinstance(r, ReadFailure)]
         assert [b.source.rsplit("/", 1)[-1] for b in bad] == ["b.hea", "c.hea", "e.mat"]
         assert all(b.source in b.reason or b.source.removesuffix(".hea") in b.reason for b in bad)
 
@@ -117,7 +119,7 @@ def test_paths_that_name_nothing_are_reported_in_their_place(tmp_path, write_rec
     good = write_record("good")
     (tmp_path / "empty").mkdir()
     found = list(read_all([tmp_path / "missing", good, tmp_path / "empty"]))
-    assert [type(f) for f in found] == [Unreadable, Recording, Unreadable]
+    assert [type(f) for f in found] == [ReadFailure, Recording, ReadFailure]
     assert "no such file" in found[0].reason
     assert "found none" in found[2].reason
 
@@ -136,7 +138,7 @@ def test_a_short_name_in_an_archive_must_be_unique(write_record, zipped, tmp_pat
 
 
 def test_a_folder_or_a_strange_file_is_no_recording(tmp_path):
-    with pytest.raises(RecordingError, match="read_all"):
+    with pytest.raises(RecordingError, match="expected one recording, found a folder"):
         read(tmp_path)
     (tmp_path / "x.pdf").write_bytes(b"%PDF")
     with pytest.raises(RecordingError, match="found none of them"):

@@ -13,7 +13,7 @@ from ecgquorum.preprocessing.quality import Severity, assess_quality
 from ecgquorum.recordings import STANDARD_LEADS, FileDefaults
 from ecgquorum.recordings.filetree import open_tree
 from ecgquorum.recordings.readers import read_from, recording_names
-from ecgquorum.recordings.unit_correction import settled, typical_size
+from ecgquorum.recordings.unit_correction import correct_units, typical_size
 from ecgquorum.simulation import LABELS
 
 RHYTHMS = [label for label in LABELS if label != "~"]
@@ -31,7 +31,7 @@ def scaled(factor, label="N", leads=("ECG",), unit="mV", seconds=10.0, seed=0):
 def test_every_rhythm_is_read_in_its_unit(label, leads, factor, used):
     for seed in range(3):
         true, stated = scaled(factor, label, leads, seed=seed)
-        found = settled(stated)
+        found = correct_units(stated)
         if used is None:
             assert found is stated
             continue
@@ -45,7 +45,7 @@ def test_every_rhythm_is_read_in_its_unit(label, leads, factor, used):
 )
 def test_the_unit_is_named_against_the_stated_one(unit, factor, used):
     _, stated = scaled(factor, unit=unit)
-    assert settled(stated).correction.used == used
+    assert correct_units(stated).correction.used == used
 
 
 def test_noise_is_not_made_a_heart():
@@ -59,7 +59,7 @@ def test_noise_is_not_made_a_heart():
     for name, shape in shapes.items():
         for factor in (1e-3, 1e3):
             stated = Recording("r", shape[None] * factor, 300.0, ("ECG",))
-            assert settled(stated) is stated, name
+            assert correct_units(stated) is stated, name
 
 
 @pytest.mark.parametrize("size_mv", [0.03, 60.0])
@@ -67,7 +67,7 @@ def test_what_no_unit_explains_stays(size_mv):
     true, _ = scaled(1.0)
     factor = size_mv / typical_size(true.signal[0].astype(float), true.rate_hz)
     stated = Recording("r", true.signal * factor, true.rate_hz, true.leads)
-    assert settled(stated) is stated
+    assert correct_units(stated) is stated
     (finding,) = [one for one in assess_quality(stated).findings if one.name == "implausible amplitude"]
     assert "as if" not in finding.detail
 
@@ -78,13 +78,13 @@ def test_spikes_dead_leads_and_gaps_do_not_mislead():
     signal[:4] = 0
     signal[5, ::7] = np.nan
     signal[:, ::700] = 3e7
-    found = settled(Recording("r", signal, stated.rate_hz, stated.leads))
+    found = correct_units(Recording("r", signal, stated.rate_hz, stated.leads))
     assert found.correction.used == "uV"
 
 
 def test_a_correction_is_a_doubt_and_a_users_word_is_none():
     _, stated = scaled(1e3)
-    detected, given = settled(stated), settled(stated, "uV")
+    detected, given = correct_units(stated), correct_units(stated, "uV")
     assert assess_quality(detected).severity is Severity.DOUBTFUL
     assert [one.name for one in assess_quality(detected).findings] == ["wrong units"]
     assert "uV where it says mV (detected)" in assess_quality(detected).reasons[0]
@@ -92,10 +92,10 @@ def test_a_correction_is_a_doubt_and_a_users_word_is_none():
         assess_quality(given).severity is Severity.USABLE
         and "as given with --units" in assess_quality(given).reasons[0]
     )
-    assert settled(stated, "mV") is stated  # the user insists
+    assert correct_units(stated, "mV") is stated  # the user insists
     assert assess_quality(stated).severity is Severity.DOUBTFUL
     true, _ = scaled(1.0)
-    assert settled(true, "uV") is true  # a plausible statement of the file is believed
+    assert correct_units(true, "uV") is true  # a plausible statement of the file is believed
 
 
 def test_leads_of_different_units_are_left_alone(write_record):
@@ -131,7 +131,8 @@ def test_the_commands_tell_it(tmp_path, tiny_run):
         json.loads(run(app, ["predict", str(file), "--model", str(tiny_run), "--json"]).stdout)[0]
         for file in (path, sound)
     ]
-    assert "uV where it says mV" in answers[0]["notice"] and answers[1]["notice"] is None
+    assert "uV where it says mV" in answers[0]["notices"][0] and answers[1]["notices"] == []
+    assert [one["quality"] for one in answers] == ["doubtful", "usable"]
     assert answers[0]["uncertainty"] == pytest.approx(answers[1]["uncertainty"], abs=1e-4)
     kept = run(app, ["convert", str(path), str(tmp_path / "kept.csv")])
     assert kept.exit_code == 0 and "written as stated, give --units uV" in kept.stderr.replace("\n", " ")
@@ -152,7 +153,7 @@ def test_no_real_recording_is_corrected_and_lies_about_them_are(real_data, archi
     names = recording_names(tree)
     for name in names[:: max(1, len(names) // 200)]:
         stated = read_from(tree, name, as_stated=True)
-        assert settled(stated) is stated, name
+        assert correct_units(stated) is stated, name
         for factor, used in ((1e3, "uV"), (1e-3, "V")):
             lie = Recording("r", stated.signal * np.float32(factor), stated.rate_hz, stated.leads)
-            assert settled(lie).correction.used == used, name
+            assert correct_units(lie).correction.used == used, name

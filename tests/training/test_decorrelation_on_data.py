@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ecgquorum import build_cohort, open_source, train_ensemble
+from ecgquorum.cohorts import SplitOptions
 from ecgquorum.cohorts.sources.source import Source
 from ecgquorum.recipes import parse_recipe
 
@@ -27,9 +28,9 @@ repeat = { A = 2, "~" = 6 }
 @pytest.mark.timeout(1800)
 def test_dec_lowers_the_adjusted_r2_between_members(real_data, tmp_path):
     whole = open_source(str(real_data / "physionet2017/training2017.zip"))
-    load = {record: whole.load[record] for record in sorted(whole.load)[::4]}
-    part = Source(whole.name, whole.classes, whole.class_names, load, whole.leads, whole.rate_hz)
-    cohort, _ = build_cohort(part, tmp_path / "cohort", tune_share=0.3)
+    records = {record: whole.records[record] for record in sorted(whole.records)[::4]}
+    part = Source(whole.name, whole.classes, whole.class_names, records, whole.leads, whole.rate_hz)
+    cohort, _ = build_cohort(part, tmp_path / "cohort", split=SplitOptions(tune_share=0.3))
     recipe = parse_recipe(RECIPE)
     found = {}
     for strategy in ("baseline", "dec"):

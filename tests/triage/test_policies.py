@@ -29,27 +29,27 @@ def drawn(rng, prediction):
 @given(share=st.floats(0, 1), seed=st.integers(0, 100), n=st.integers(1, 60))
 def test_a_budget_is_never_exceeded(share, seed, n):
     prediction = predicted(np.random.default_rng(seed), n)
-    policy = Budget.fitted(prediction, share)
-    assert policy.deferred(prediction).sum() <= share * n + 1e-6
+    policy = Budget.fit(prediction, share)
+    assert policy.defer(prediction).sum() <= share * n + 1e-6
 
 
 def test_thresholds():
     prediction = predicted(np.random.default_rng(0), 50)
-    assert (Threshold(0.1).deferred(prediction) == (prediction.uncertainty > 0.1)).all()
-    assert Budget.fitted(prediction, 1.0).deferred(prediction).all()
-    assert not Budget.fitted(prediction, 0.0).deferred(prediction).any()
+    assert (Threshold(0.1).defer(prediction) == (prediction.uncertainty > 0.1)).all()
+    assert Budget.fit(prediction, 1.0).defer(prediction).all()
+    assert not Budget.fit(prediction, 0.0).defer(prediction).any()
 
 
 def test_expected_cost_by_hand():
     probs = np.array([[[0.6, 0.3, 0.1, 0.0]], [[0.9, 0.05, 0.05, 0.0]]])
     prediction = Prediction(("a", "b"), CLASSES, probs, (0.0, 1.0))
     policy = ExpectedCost(0.5, {"A": {"N": 10.0}})
-    np.testing.assert_allclose(policy.expected(prediction), [0.3 * 10 + 0.1, 0.05 * 10 + 0.05])
-    assert policy.deferred(prediction).tolist() == [True, True]
-    assert ExpectedCost(0.6, {"A": {"N": 10.0}}).deferred(prediction).tolist() == [True, False]
-    assert "10 for A answered as N" in policy.sentence()
+    np.testing.assert_allclose(policy.expected_cost(prediction), [0.3 * 10 + 0.1, 0.05 * 10 + 0.05])
+    assert policy.defer(prediction).tolist() == [True, True]
+    assert ExpectedCost(0.6, {"A": {"N": 10.0}}).defer(prediction).tolist() == [True, False]
+    assert "10 for A predicted as N" in policy.sentence()
     with pytest.raises(PolicyError, match="found X"):
-        ExpectedCost(0.5, {"X": {"N": 1.0}}).deferred(prediction)
+        ExpectedCost(0.5, {"X": {"N": 1.0}}).defer(prediction)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.1, 0.3])
@@ -63,14 +63,14 @@ def test_conformal_sets_cover(alpha, sharpness):
     covered, earned = [], []
     for _ in range(60):
         tune, test = predicted(rng, 300, sharpness), predicted(rng, 300, sharpness)
-        policy = Conformal.fitted(tune, drawn(rng, tune), alpha)
+        policy = Conformal.fit(tune, drawn(rng, tune), alpha)
         sets = policy.sets(test)
         truth, below = drawn(rng, test), Conformal(alpha, policy.quantile - 2 * TOLERANCE)
         covered.append(sets[np.arange(300), truth].mean())
         within = test.probs.max(axis=1) <= below.quantile
         earned.append((within & below.sets(test)[np.arange(300), truth]).mean())
         assert sets[np.arange(300), test.label_index].all()
-        assert (policy.deferred(test) == (sets.sum(axis=1) > 1)).all()
+        assert (policy.defer(test) == (sets.sum(axis=1) > 1)).all()
     error = np.std(covered) / np.sqrt(len(covered))
     assert np.mean(covered) >= 1 - alpha - 3 * error
     assert np.mean(earned) <= 1 - alpha + 1 / 301 + 3 * np.std(earned) / np.sqrt(len(earned))
@@ -78,8 +78,8 @@ def test_conformal_sets_cover(alpha, sharpness):
 
 def test_too_few_recordings_for_a_level_defer_all_that_is_not_sure():
     prediction = predicted(np.random.default_rng(2), 5)
-    policy = Conformal.fitted(prediction, prediction.label_index, 0.01)
-    assert policy.quantile == 1.0 and policy.deferred(prediction).all()
+    policy = Conformal.fit(prediction, prediction.label_index, 0.01)
+    assert policy.quantile == 1.0 and policy.defer(prediction).all()
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_strange_cards_are_refused(card):
         policy_from(card)
 
 
-@pytest.mark.parametrize(("make", "value"), [(Budget.fitted, -0.1), (Budget.fitted, 1.5)])
+@pytest.mark.parametrize(("make", "value"), [(Budget.fit, -0.1), (Budget.fit, 1.5)])
 def test_strange_budgets_are_refused(make, value):
     with pytest.raises(PolicyError, match="from 0 to 1"):
         make(predicted(np.random.default_rng(0), 4), value)
@@ -126,8 +126,8 @@ def test_decisions_are_those_of_the_printed_numbers():
     probs = np.array([[[0.5 + d, 0.5 - d], [0.5 - d, 0.5 + d]] for d in np.linspace(0.3, 0.3 + 1e-4, 200)])
     prediction = Prediction(tuple(map(str, range(200))), ("a", "b"), probs, (0.0, 1.0))
     policy = Threshold(float(prediction.uncertainty[100]))
-    printed = np.array([row["uncertainty"] for row in prediction.rows()])
-    assert (policy.deferred(prediction) == (printed > round(policy.threshold, DECIMALS))).all()
+    printed = np.array([result.uncertainty for result in prediction.results()])
+    assert (policy.defer(prediction) == (printed > round(policy.threshold, DECIMALS))).all()
     assert set(prediction.labels) == {"a"}, "equal printed probabilities give the first class"
 
 
@@ -135,6 +135,6 @@ def test_decisions_are_those_of_the_printed_numbers():
 def test_a_fitted_threshold_lies_on_no_recording(share, seed):
     """Or rounding on another processor would decide about it."""
     prediction = predicted(np.random.default_rng(seed), 40)
-    threshold = Budget.fitted(prediction, share).threshold
+    threshold = Budget.fit(prediction, share).threshold
     closest, gaps = np.abs(prediction.uncertainty - threshold).min(), np.diff(np.sort(prediction.uncertainty))
     assert closest >= min(TOLERANCE, gaps.min() / 2) * (1 - 1e-9)

@@ -60,6 +60,7 @@ def test_every_recording_gets_its_line(ensemble, folder, tmp_path):
     sound = [row for row in rows if row["id"].startswith("r")]
     predicted = ensemble.predict([simulate("NAO"[0], seed=0, leads=("ECG",), seconds=6).recording])
     assert by_id["r00"]["uncertainty"] == pytest.approx(predicted.uncertainty[0], abs=1e-2)
+    assert by_id["r00"]["probabilities"]["N"] == pytest.approx(predicted.probs[0, 0], abs=1e-2)
     for row in sound:
         doubtful = row["quality"] == "doubtful" or row["uncertainty"] > 0.3
         assert row["decision"] == ("deferred" if doubtful else "certain")
@@ -77,16 +78,16 @@ def test_going_on_answers_nothing_twice(ensemble, folder, tmp_path, monkeypatch)
     monkeypatch.setattr(
         type(ensemble), "predict_prepared", lambda self, ids, s: asked.extend(ids) or real(self, ids, s)
     )
-    monkeypatch.setattr("ecgquorum.triage.rows._GROUP", 4)
+    monkeypatch.setattr(sys.modules["ecgquorum.ensemble.predict_files"], "GROUP", 4)
     out = tmp_path / "again"
     first = run(ensemble, folder, out)
     assert len(asked) == 13
     assert run(ensemble, folder, out) == first
     assert len(asked) == 13
     with sqlite3.connect(out / "journal.sqlite") as database:  # as a kill after the second group would leave it
-        database.execute("DELETE FROM answers WHERE rowid > 8")
+        database.execute("DELETE FROM results WHERE rowid > 8")
     database.close()
-    assert run(ensemble, folder, out) == first
+    assert_same_worklist(run(ensemble, folder, out), first, ensemble, POLICY.threshold)
     assert 13 < len(asked) < 26
     assert [row["source"] for row in whole] and {r["source"] for r in whole} == {r["source"] for r in first}
 
@@ -103,7 +104,7 @@ def test_odd_names_are_written_down_and_no_formula(ensemble, folder, tmp_path):
     for name in (b"=1+1.npz", b"caf\xe9.npz", b"a\nb.npz"):
         Path(os.fsdecode(os.fsencode(place) + b"/" + name)).write_bytes((folder / "r03.npz").read_bytes())
     rows = run(ensemble, place, tmp_path / "out")
-    assert {row["id"] for row in rows} == {"=1+1", r"caf\xe9", "a\nb"} and all(row["class"] for row in rows)
+    assert {row["id"] for row in rows} == {"=1+1", r"caf\xe9", "a\nb"} and all(row["label"] for row in rows)
     with (tmp_path / "out" / "worklist.csv").open(newline="") as file:
         assert {row["id"] for row in csv.DictReader(file)} == {"'=1+1", r"caf\xe9", "a\nb"}
 
@@ -170,7 +171,7 @@ def answers_in(out):
     """How many are in there while somebody else writes."""
     try:
         with sqlite3.connect(f"file:{out / 'journal.sqlite'}?mode=ro", uri=True) as database:
-            found = database.execute("SELECT count(*) FROM answers").fetchone()[0]
+            found = database.execute("SELECT count(*) FROM results").fetchone()[0]
         database.close()
     except sqlite3.Error:
         return 0
@@ -208,10 +209,10 @@ def test_a_budget_is_kept_within_the_batch(ensemble, folder, tmp_path):
     assert min(row["uncertainty"] for row in deferred) >= max(certain)
 
 
-def test_what_is_not_there_is_told(ensemble, tmp_path):
+def test_a_missing_path_gets_a_line(ensemble, tmp_path):
     with triage_files(ensemble, POLICY, [tmp_path / "nowhere"], tmp_path / "out") as journal:
-        (row,) = journal.rows()
-    assert row["decision"] == "unreadable" and "found nothing" in row["reason"]
+        (entry,) = journal.entries()
+    assert entry.result.decision == "unreadable" and "found no such file" in entry.result.reason
 
 
 def test_watching_answers_what_arrives(tiny_run, tmp_path):

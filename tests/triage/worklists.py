@@ -7,8 +7,9 @@ import numpy as np
 
 from ecgquorum.ensemble.prediction import TOLERANCE
 
-NUMBERS = ("uncertainty", "probability", "calibrated_probability", "probabilities", "member_probabilities")
-DECIDED = ("class", "votes", "decision", "reason")
+SCORES = ("entropy", "mutual_information", "uncertainty", "risk")
+NUMBERS = (*SCORES, "probabilities", "raw_probabilities", "raw_member_probabilities")
+DECIDED = ("label", "decision", "reason")
 
 
 def read_worklist(out):

@@ -67,6 +67,10 @@ Lead = Annotated[
 Model = Annotated[
     str, typer.Option(help="A bundle's folder (written by `train`), or one that ships: for 12 leads cpsc2018-compact.")
 ]
+MemberName = Annotated[
+    str | None,
+    typer.Option("--member", help="The bundle's networks if they are not built in: a name, or package.module:Name."),
+]
 Bundle = Annotated[str, typer.Argument(help="A bundle's folder (written by `train`), or the name of one that ships.")]
 RecipeName = Annotated[
     str, typer.Argument(help="A recipe's TOML file, or the name of one that ships.", autocompletion=recipe_names)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ecgquorum.cli.application import ENSEMBLES, Bundle, app
+from ecgquorum.cli.application import ENSEMBLES, Bundle, MemberName, app
 from ecgquorum.cli.console import print_line
 from ecgquorum.errors import BundleError
 
@@ -48,6 +48,7 @@ def pack(
 def export(
     model: Bundle,
     out: Annotated[Path, typer.Option(help="The ONNX file to write.")],
+    member: MemberName = None,
 ) -> None:
     """Export an ensemble to ONNX: prepared signals in; probabilities, each member's, and the uncertainty out.
 
@@ -56,7 +57,7 @@ def export(
     from ecgquorum import export_onnx, load_ensemble
     from ecgquorum.ensemble.prediction import TOLERANCE
 
-    ensemble = load_ensemble(model)
+    ensemble = load_ensemble(model, member=member)
     path = export_onnx(ensemble, out)
     spec = ensemble.input
     print_line(

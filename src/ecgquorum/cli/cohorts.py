@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from ecgquorum.cli.application import DATA, Group, app, split_names
-from ecgquorum.cli.console import counting, print_build_report, print_cohort, print_line
+from ecgquorum.cli.console import err, print_build_report, print_cohort, print_line
+from ecgquorum.progress import console_progress
 
 cohort_app = typer.Typer(
     cls=Group, help="Cohorts of labelled recordings: build, inspect and fetch them.", no_args_is_help=True
@@ -45,19 +46,17 @@ def cohort_build(
     A labels.csv has the columns id (the recording's path in the folder), label (several separated by |) and, if
     known, patient: a patient's recordings always stay in one part.
     """
-    from ecgquorum import build_cohort, open_source
+    from ecgquorum import SplitOptions, build_cohort, open_source
 
     opened = open_source(source, records=records, seconds=seconds, seed=seed)
-    with counting("reading") as progress:
+    split = SplitOptions(test_ids, tune_share, test_share, split_seed)
+    with console_progress("reading", err) as progress:
         cohort, report = build_cohort(
             opened,
             out,
             rate_hz=rate,
             leads=split_names(leads) if leads else None,
-            test_ids=test_ids,
-            tune_share=tune_share,
-            test_share=test_share,
-            split_seed=split_seed,
+            split=split,
             progress=progress,
         )
     print_build_report(report)
@@ -83,6 +82,6 @@ def cohort_fetch(
     """Download a data set from PhysioNet and check its SHA-256 sums; run it again to resume."""
     from ecgquorum import fetch
 
-    with counting("files") as progress:
+    with console_progress("files", err) as progress:
         folder = fetch(name, out or Path("data") / name, url=url, progress=progress)
     print_line(f"{name} is in {folder}; build a cohort with: ecgquorum cohort build {folder} --out DIR")

@@ -1,17 +1,16 @@
 """Console output of the command line: lines, tables, progress bars."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
     from ecgquorum.cohorts import BuildReport, Cohort
+    from ecgquorum.ensemble.result import Result
     from ecgquorum.evaluation import Scorecard
 
 out = Console(highlight=False, soft_wrap=True, emoji=False)
@@ -34,23 +33,23 @@ def print_error(text: str) -> None:
     err.print(f"error: {text}", style="red", markup=False)
 
 
-def print_answer(answer: dict[str, Any], names: dict[str, str]) -> None:
+def print_answer(result: "Result", names: dict[str, str]) -> None:
     """Print one recording's class, calibrated probabilities, members' raw probabilities and uncertainty."""
-    label = answer["label"]
+    label = result.label
     name = f" ({names[label]})" if names.get(label) else ""
     out.print(
-        f"{answer['id']}  {label}{name}  probability {answer['probabilities'][label]:.3f} (calibrated)  "
-        f"uncertainty {answer['uncertainty']:.3f}  mutual information {answer['mutual_information']:.4f} nat",
+        f"{result.id}  {label}{name}  probability {result.probability:.3f} (calibrated)  "
+        f"uncertainty {result.uncertainty:.3f}  mutual information {result.mutual_information:.4f} nat",
         style="bold",
         markup=False,
     )
-    rows = [("", *answer["probabilities"])]
-    lines = [("calibrated", answer["probabilities"]), ("raw mean", answer["raw_probabilities"])]
-    lines += [(f"raw, member {i}", probs) for i, probs in enumerate(answer["raw_member_probabilities"])]
+    rows = [("", *result.probabilities)]
+    lines = [("calibrated", result.probabilities), ("raw mean", result.raw_probabilities)]
+    lines += [(f"raw, member {i}", probs) for i, probs in enumerate(result.raw_member_probabilities)]
     rows += [(f"  {title}", *(f"{value:.3f}" for value in probs.values())) for title, probs in lines]
     print_table(rows)
-    if answer["notice"]:
-        print_warning(f"{answer['id']}: {answer['notice']}")
+    for line in dict.fromkeys((*result.notices, *result.quality.reasons)):
+        print_warning(f"{result.id}: {line}")
 
 
 def print_fhir(counts: Counter[str], folder: Path) -> None:
@@ -120,22 +119,3 @@ def print_table(rows: Sequence[tuple[str, ...]], notes: Sequence[str] = ()) -> N
         right = "  ".join(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
         note = notes[number] if number < len(notes) else ""
         print_line(f"{title.ljust(widths[0])}  {right}  {note}".rstrip())
-
-
-@contextmanager
-def counting(what: str) -> Iterator[Callable[..., None]]:
-    """Show a progress bar that counts."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-
-        def count(done: int, total: int, now: str = what) -> None:
-            bar.update(task, completed=done, total=total, description=now)
-
-        yield count

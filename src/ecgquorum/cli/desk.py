@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgquorum.cli.application import DEFAULT_MODEL, DESK, Group, Lead, app
+from ecgquorum.cli.application import DEFAULT_MODEL, DESK, Group, Lead, MemberName, app
 from ecgquorum.cli.console import err, print_line, print_table
 from ecgquorum.errors import DeskError
 
@@ -44,6 +44,7 @@ def serve(
         str | None,
         typer.Option(help=f"A bundle with a policy, or one that ships. Default: {DEFAULT_MODEL}; demo: {DEMO_MODEL}."),
     ] = None,
+    member: MemberName = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; one that other machines can reach needs tokens.")
     ] = "127.0.0.1",
@@ -73,6 +74,7 @@ def serve(
     settings = Settings(
         data=data or Path("desk-demo" if demo else "desk"),
         model=model or (DEMO_MODEL if demo else DEFAULT_MODEL),
+        member=member,
         database=database,
         host=host,
         port=port,

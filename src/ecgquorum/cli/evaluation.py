@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ecgquorum.cli.application import ENSEMBLES, CohortFolder, Device, app, split_names
+from ecgquorum.cli.application import ENSEMBLES, CohortFolder, Device, MemberName, app, split_names
 from ecgquorum.cli.console import print_line, print_scorecard
 from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
 from ecgquorum.errors import RecipeError, ScorecardError
@@ -44,6 +44,7 @@ def evaluate(
     store: Annotated[
         Path | None, typer.Option(help="Cache folder of attacked recordings, to resume after a stop.")
     ] = None,
+    member: MemberName = None,
     device: Device = "auto",
     executor: ExecutorOption = Where.LOCAL,
     workers: Workers = None,
@@ -67,7 +68,7 @@ def evaluate(
     if out.suffix != ".json" or out.is_dir():
         raise ScorecardError(f"{out}: expected the name of a file that ends in .json")
     where = choose_device(device)
-    ensembles = name_ensembles(load_ensemble(run, device=where) for run in runs)
+    ensembles = name_ensembles(load_ensemble(run, member=member, device=where) for run in runs)
     with (
         choose_executor(executor, workers, threads, address, device) as chosen,
         console_progress("evaluate") as progress,

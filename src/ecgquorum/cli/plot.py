@@ -12,6 +12,7 @@ from ecgquorum.cli.application import (
     Force,
     Lead,
     Leads,
+    MemberName,
     Rate,
     Units,
     app,
@@ -45,6 +46,7 @@ def plot(
         str | None,
         typer.Option(help=f"For --map: a bundle's folder, or one that ships. Default: {DEFAULT_MODEL}."),
     ] = None,
+    member: MemberName = None,
     lead: Lead = None,
     rate: Rate = None,
     leads: Leads = None,
@@ -64,9 +66,9 @@ def plot(
     page = eq.Page(layout, speed, gain, start)
     target = check_figure_path(out if out is not None else Path(f"{Path(file.removeprefix('sample:')).stem}.png"))
     check_new(target, force)
-    recording = eq.read(file, file_defaults(rate, leads, units))
+    recording = eq.read(file, file_defaults(rate, leads, units), sandbox=True)
     with console_progress("drawing") as progress:
-        ensemble = eq.load_ensemble(model or DEFAULT_MODEL) if map_ else None
+        ensemble = eq.load_ensemble(model or DEFAULT_MODEL, member=member) if map_ else None
         drawn = eq.plot_recording(
             recording, page, ensemble=ensemble, method=map_ or "gradient", lead=lead, progress=progress
         )

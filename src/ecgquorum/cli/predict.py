@@ -11,6 +11,7 @@ from ecgquorum.cli.application import (
     Files,
     Lead,
     Leads,
+    MemberName,
     Model,
     Rate,
     Units,
@@ -24,6 +25,7 @@ from ecgquorum.cli.console import print_answer, print_error
 def predict(
     files: Files,
     model: Model = DEFAULT_MODEL,
+    member: MemberName = None,
     lead: Lead = None,
     rate: Rate = None,
     leads: Leads = None,
@@ -38,17 +40,19 @@ def predict(
         if as_json:
             print("[]")
         raise typer.Exit(1)
-    from ecgquorum import Unreadable, load_ensemble, predict_files
+    from ecgquorum import ReadFailure, load_ensemble, predict_files
 
-    ensemble = load_ensemble(model)
+    ensemble = load_ensemble(model, member=member)
     names: dict[str, str] = ensemble.card.get("class_names", {})
     failed = shown = 0
     for answer in predict_files(ensemble, files, lead, file_defaults(rate, leads, units)):
-        if isinstance(answer, Unreadable):
+        if isinstance(answer, ReadFailure):
             failed += 1
             print_error(answer.reason)
         elif as_json:
-            print("[" if shown == 0 else ",", json.dumps(answer, ensure_ascii=False), sep="\n" if shown else "")
+            print(
+                "[" if shown == 0 else ",", json.dumps(answer.to_json(), ensure_ascii=False), sep="\n" if shown else ""
+            )
             shown += 1
         else:
             print_answer(answer, names)

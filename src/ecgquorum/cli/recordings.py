@@ -50,9 +50,9 @@ def simulate(
     from ecgquorum import write
     from ecgquorum.recordings import STANDARD_LEADS
 
-    wanted = split_names(leads) if leads else STANDARD_LEADS
-    recording = simulate_recording(label, seed=seed, seconds=seconds, rate_hz=rate, leads=wanted, noise=noise).recording
-    write(recording, out)
+    names = split_names(leads) if leads else STANDARD_LEADS
+    recording = simulate_recording(label, seed=seed, seconds=seconds, rate_hz=rate, leads=names, noise=noise).recording
+    write(recording, out, overwrite=force)
     _print_written(recording, out)
 
 
@@ -71,11 +71,11 @@ def convert(
     """
     check_new(target, force)
     from ecgquorum import read, write
-    from ecgquorum.recordings.unit_correction import settled
+    from ecgquorum.recordings.unit_correction import correct_units
 
-    recording = read(source, file_defaults(rate, leads, units), as_stated=units is None)
-    correction = recording.correction or settled(recording, units).correction
-    write(recording, target)
+    recording = read(source, file_defaults(rate, leads, units), as_stated=units is None, sandbox=True)
+    correction = recording.correction or correct_units(recording, units).correction
+    write(recording, target, overwrite=force)
     if correction:
         kept = "" if units else f"; written as stated, give --units {correction.used} to correct it"
         print_warning(f"{source}: wrong units: {correction}{kept}")

@@ -16,6 +16,7 @@ from ecgquorum.cli.application import (
     Group,
     Lead,
     Leads,
+    MemberName,
     Model,
     Rate,
     Units,
@@ -24,9 +25,10 @@ from ecgquorum.cli.application import (
     parse_number,
     parse_share,
 )
-from ecgquorum.cli.console import counting, err, print_fhir, print_line
+from ecgquorum.cli.console import err, print_fhir, print_line
 from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
 from ecgquorum.errors import PolicyError
+from ecgquorum.progress import console_progress
 
 if TYPE_CHECKING:
     from ecgquorum.parallel import Executor
@@ -45,6 +47,7 @@ def triage(
     paths: Files,
     out: Annotated[Path, typer.Option(help="Folder for the worklist; the same command resumes an interrupted run.")],
     model: Model = DEFAULT_MODEL,
+    member: MemberName = None,
     budget: Annotated[
         str | None,
         typer.Option(help="Send at most this share of the recordings to a person: 10%. Default: the model's policy."),
@@ -70,31 +73,32 @@ def triage(
     doubtful quality always goes to a person. The same command resumes an interrupted run.
     """
     from ecgquorum import load_ensemble
-    from ecgquorum.recordings.sandbox import ReadOptions
+    from ecgquorum.preprocessing import ReadOptions
+    from ecgquorum.recordings import SandboxLimits
     from ecgquorum.triage import policy_of, triage_files, write_fhir, write_worklist
 
     share = parse_share("--budget", budget)
-    ensemble = load_ensemble(model)
+    ensemble = load_ensemble(model, member=member)
     policy = policy_of(ensemble) if share is None else None
     if policy is None and share is None:
         raise PolicyError(
             f"{model}: the bundle has no policy; give --budget 10%, or fit one with: ecgquorum policy fit"
         )
-    wanted = ReadOptions(ensemble.input, lead, file_defaults(rate, leads, units))
+    options = ReadOptions(ensemble.input, lead, file_defaults(rate, leads, units))
     by_budget = f"At most {share or 0:.0%} go to a person: the most uncertain, and always those of doubtful quality."
     sentence = policy.sentence() if policy else by_budget
     name = str(ensemble.card.get("name", model))
 
     def sort_once(by: "Executor | None", *, first: bool) -> None:
-        with counting("recordings") as count:
+        with console_progress("recordings", err) as progress:
             journal = triage_files(
                 ensemble,
                 policy,
                 paths,
                 out,
-                wanted=wanted,
-                n_readers=readers,
-                told=count,
+                options=options,
+                limits=SandboxLimits(readers),
+                progress=progress,
                 only_settled=watch,
                 executor=by,
             )
@@ -133,6 +137,7 @@ def policy_fit(
         Path | None,
         typer.Option(help='JSON file of error costs, {"A": {"N": 10}}: answering N where A is true costs 10.'),
     ] = None,
+    member: MemberName = None,
 ) -> None:
     """Fit a policy on the tune part and write a copy of the bundle with the policy in its card."""
     from ecgquorum import Cohort, load_ensemble
@@ -140,7 +145,8 @@ def policy_fit(
     from ecgquorum.triage import KINDS, fit_policy, read_costs
 
     number = KINDS.get(kind, 0.0) if value is None else parse_number("--value", value)
-    policy = fit_policy(load_ensemble(model), Cohort(cohort), kind, number, read_costs(costs) if costs else None)
+    ensemble = load_ensemble(model, member=member)
+    policy = fit_policy(ensemble, Cohort(cohort), kind, number, read_costs(costs) if costs else None)
     add_to_card(model, out, {"policy": policy.card()})
     print_line(f"{out}: {policy.sentence()}")
 
@@ -150,8 +156,9 @@ def policy_show(
     model: Bundle,
 ) -> None:
     """Show a bundle's policy in one sentence."""
-    from ecgquorum import load_ensemble
-    from ecgquorum.triage import policy_of
+    from ecgquorum import read_card
+    from ecgquorum.triage import policy_from
 
-    policy = policy_of(load_ensemble(model))
+    card = read_card(model)
+    policy = policy_from(card["policy"]) if "policy" in card else None
     print_line(policy.sentence() if policy else f"{model} has no policy; fit one with: ecgquorum policy fit")

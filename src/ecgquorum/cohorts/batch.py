@@ -1,4 +1,4 @@
-"""Recordings as the tensors that networks eat."""
+"""Batches of recordings as tensors."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -22,17 +22,17 @@ class Batch(NamedTuple):
         return Batch(*(part.to(device, non_blocking=True) for part in self))
 
     def of(self, rows: slice | Tensor) -> "Batch":
-        """Some of its recordings, or all in another order."""
+        """A selection of its recordings, in the given order."""
         return Batch(*(part[rows.to(part.device) if isinstance(rows, Tensor) else rows] for part in self))
 
 
 def make_batch(signals: Sequence[Signal], n_window: int, labels: Sequence[int] | None = None) -> Batch:
-    """Fitted signals, padded or cut to one window of `n_window` samples; without labels, all are -1."""
+    """Pad or cut prepared signals to one window of `n_window` samples; without labels, all are -1."""
     signal = np.zeros((len(signals), len(signals[0]), n_window), dtype=np.float32)
     valid = np.zeros((len(signals), 1, n_window), dtype=bool)
-    for row, fitted in enumerate(signals):
-        padded, place = pad_or_cut(fitted, n_window)
+    for row, prepared in enumerate(signals):
+        padded, inside = pad_or_cut(prepared, n_window)
         signal[row] = padded
-        valid[row, :, place] = True
+        valid[row, :, inside] = True
     label = torch.tensor([-1] * len(signals) if labels is None else list(labels))
     return Batch(torch.from_numpy(signal), torch.from_numpy(valid), label)

@@ -1,7 +1,7 @@
 """Many labelled recordings on disk.
 
 A cohort is a folder of three files: `cohort.json` (classes, leads, rate, where it came from, what was left out),
-`records.csv` (one line a recording: id, label, patient, part, place in the signal file, content hash) and
+`records.csv` (one line for each recording: id, label, patient, part, offset in the signal file, content hash) and
 `signal.f32` (all samples, one recording after another, each as lead x time, float32 millivolts). The signal file is
 memory-mapped, so a cohort may be larger than memory.
 """
@@ -34,7 +34,7 @@ FIELDS = ("id", "label", "patient", "part", "start", "n_samples", "sha256")
 class CohortRow:
     """One recording's line in `records.csv`.
 
-    start:  where its samples begin in the signal file, in float32 values
+    start:  offset of its samples in the signal file, in float32 values
     sha256: of its samples there
     """
 
@@ -59,7 +59,7 @@ class Cohort:
         self.leads: tuple[str, ...] = tuple(self.card["leads"])
         self.rate_hz = float(self.card["rate_hz"])
         self.labels: NDArray[np.int64] = np.array([self._class_index(row) for row in self.rows], dtype=np.int64)
-        self._signal = self._mapped()
+        self._signal = self._map_samples()
 
     @staticmethod
     def from_arrays(x: Any, y: Any, *, rate_hz: float, **options: Any) -> "Cohort":
@@ -73,7 +73,7 @@ class Cohort:
 
     def __reduce__(self) -> tuple[Callable[[Path, str], "Cohort"], tuple[Path, str]]:
         """Sent to another process as its path, not as its samples."""
-        return _same_cohort, (self.path.resolve(), self.data_hash)
+        return _open_same, (self.path.resolve(), self.data_hash)
 
     @property
     def data_hash(self) -> str:
@@ -85,7 +85,7 @@ class Cohort:
         return np.flatnonzero([row.part == name for row in self.rows])
 
     def signal(self, index: int) -> NDArray[np.float32]:
-        """(lead, time) in millivolts, straight from the mapped file."""
+        """(lead, time) in millivolts, from the memory-mapped file."""
         row = self.rows[index]
         stop = row.start + row.n_samples * len(self.leads)
         return self._signal[row.start : stop].reshape(len(self.leads), row.n_samples)
@@ -104,18 +104,18 @@ class Cohort:
         )
 
     def batch(self, indices: Sequence[int] | NDArray[np.int64], spec: InputSpec) -> "Batch":
-        """These recordings, scaled and brought to the window that `spec` asks for."""
+        """These recordings, scaled and padded or cut to the window of `spec`."""
         from ecgquorum.cohorts.batch import make_batch  # here, so that a cohort opens without PyTorch
 
-        signals = [spec.scaled(self.signal(int(index))) for index in indices]
+        signals = [spec.scale(self.signal(int(index))) for index in indices]
         return make_batch(signals, spec.n_window, self.labels[list(indices)].tolist())
 
     def by_length(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Places in `indices`, of the shortest recording first."""
+        """Positions in `indices`, the shortest recording first."""
         return np.argsort([self.rows[index].n_samples for index in indices], kind="stable")
 
     def verify(self) -> None:
-        """Read every sample once and refuse the cohort if one has changed since it was built."""
+        """Read every sample; raise if one has changed since the cohort was built."""
         for index, row in enumerate(self.rows):
             if hashlib.sha256(np.ascontiguousarray(self.signal(index)).tobytes()).hexdigest() != row.sha256:
                 raise CohortError(
@@ -130,7 +130,7 @@ class Cohort:
                 f"{self.path}/records.csv: {row.id}: expected a class of {', '.join(self.classes)}, found {row.label!r}"
             ) from None
 
-    def _mapped(self) -> NDArray[np.float32]:
+    def _map_samples(self) -> NDArray[np.float32]:
         path = self.path / "signal.f32"
         expected = 4 * max((row.start + row.n_samples * len(self.leads) for row in self.rows), default=0)
         found = path.stat().st_size if path.is_file() else 0
@@ -139,8 +139,8 @@ class Cohort:
         return np.memmap(path, dtype=np.float32, mode="r")
 
 
-def _same_cohort(path: Path, expected: str) -> Cohort:
-    """The cohort that another process has sent; this machine might have another one at the same place."""
+def _open_same(path: Path, expected: str) -> Cohort:
+    """Open the cohort that another process has sent; this machine may have another one at the same path."""
     cohort = Cohort(path)
     if cohort.data_hash != expected:
         raise CohortError(f"{path}: expected the cohort that the work is about, found another one there")

@@ -1,11 +1,10 @@
-"""Downloading the two data sets from PhysioNet: checked against its list of SHA-256 sums, resumed where it stopped."""
+"""Download the two data sets from PhysioNet; files are checked by SHA-256 and a stopped download is resumed."""
 
 import hashlib
 import http.client
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -14,20 +13,21 @@ from typing import Any
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.cohorts.sources import cpsc2018, physionet2017
 from ecgquorum.errors import FetchError
+from ecgquorum.progress import NO_PROGRESS, Progress
 
 _AT_ONCE = 8
-_PATIENCE_S = 60
+_TIMEOUT_S = 60
 _CHUNK = 1 << 20
 _TRIES = 4
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """What a data set is called in cohorts, where it lives, which files there are wanted, and on what terms."""
+    """Name, address, files (a regular expression) and terms of a data set."""
 
     title: str
     url: str
-    wanted: str
+    pattern: str
     terms: str
 
 
@@ -47,10 +47,8 @@ DATA_SETS = {
 }
 
 
-def fetch(
-    name: str, out: str | Path, *, url: str | None = None, progress: Callable[[int, int], None] | None = None
-) -> Path:
-    """Download the data set `name` into the folder `out`; what is already there and whole is not fetched again.
+def fetch(name: str, out: str | Path, *, url: str | None = None, progress: Progress = NO_PROGRESS) -> Path:
+    """Download the data set `name` into the folder `out`; complete files are not fetched again.
 
     url: a mirror with the same layout and a SHA256SUMS.txt
     """
@@ -60,7 +58,7 @@ def fetch(
     base = (url or data_set.url).rstrip("/") + "/"
     if not base.startswith(("http://", "https://")):
         raise FetchError(f"expected an http or https address, found {base}")
-    sums = _wanted_sums(base, data_set.wanted)
+    sums = _read_sums(base, data_set.pattern)
     done = 0
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         jobs = [pool.submit(_fetch_file, base, out, file, sha256) for file, sha256 in sums.items()]
@@ -68,8 +66,7 @@ def fetch(
             for job in jobs:
                 job.result()
                 done += 1
-                if progress:
-                    progress(done, len(jobs))
+                progress.update("files", done, len(jobs))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -77,19 +74,19 @@ def fetch(
     return out
 
 
-def _wanted_sums(base: str, wanted: str) -> dict[str, str]:
-    """file -> SHA-256, for the files we want."""
-    with _opened(base + "SHA256SUMS.txt") as response:
+def _read_sums(base: str, pattern: str) -> dict[str, str]:
+    """file -> SHA-256, for the files of the data set."""
+    with _open_url(base + "SHA256SUMS.txt") as response:
         text = response.read().decode(errors="replace")
     sums = {}
     for line in text.splitlines():
         sha256, _, file = line.strip().partition(" ")
         file = file.strip().lstrip("*")
         parts = PurePosixPath(file).parts
-        if re.search(wanted, file) and ".." not in parts and not file.startswith("/"):
+        if re.search(pattern, file) and ".." not in parts and not file.startswith("/"):
             sums[file] = sha256.lower()
     if not sums:
-        raise FetchError(f"{base}SHA256SUMS.txt: expected files like {wanted}, found none")
+        raise FetchError(f"{base}SHA256SUMS.txt: expected files like {pattern}, found none")
     return sums
 
 
@@ -99,10 +96,7 @@ def _fetch_file(base: str, out: Path, file: str, sha256: str) -> None:
         return
     partial = target.with_name(target.name + ".part")
     target.parent.mkdir(parents=True, exist_ok=True)
-    for fresh in (
-        False,
-        True,
-    ):  # a part left by another version cannot be completed: then once more from nothing
+    for fresh in (False, True):  # a partial file of another version cannot be completed: then start again
         if fresh:
             partial.unlink(missing_ok=True)
         _continue(base + file, partial)
@@ -114,23 +108,23 @@ def _fetch_file(base: str, out: Path, file: str, sha256: str) -> None:
 
 
 def _continue(url: str, partial: Path) -> None:
-    """Append to `partial` what it lacks; a connection that breaks is taken up again a few times."""
+    """Append the missing bytes to `partial`; a broken connection is resumed a few times."""
     for _ in range(_TRIES):
         have = partial.stat().st_size if partial.is_file() else 0
         try:
-            response = _opened(url, have)
+            response = _open_url(url, have)
         except _NothingLeftError:
             return
         with response, partial.open("ab" if have and response.status == 206 else "wb") as file:
-            while chunk := _received(response):
+            while chunk := _read_chunk(response):
                 file.write(chunk)
-        if not response.length:  # what the server promised and did not send
+        if not response.length:  # bytes that the server announced but did not send
             return
-    raise FetchError(f"{url}: the connection broke {_TRIES} times; the same command goes on where it stopped")
+    raise FetchError(f"{url}: the connection broke {_TRIES} times; run the same command to resume")
 
 
-def _received(response: Any) -> bytes:
-    """The next bytes; none where the connection breaks."""
+def _read_chunk(response: Any) -> bytes:
+    """The next bytes; none if the connection breaks."""
     try:
         return bytes(response.read(_CHUNK))
     except (OSError, http.client.HTTPException):
@@ -141,10 +135,10 @@ class _NothingLeftError(Exception):
     """The server has no bytes after those we have."""
 
 
-def _opened(url: str, start: int = 0) -> Any:
+def _open_url(url: str, start: int = 0) -> Any:
     request = urllib.request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})  # noqa: S310
     try:
-        return urllib.request.urlopen(request, timeout=_PATIENCE_S)  # noqa: S310
+        return urllib.request.urlopen(request, timeout=_TIMEOUT_S)  # noqa: S310
     except urllib.error.HTTPError as error:
         if error.code == 416 and start:
             raise _NothingLeftError from error

@@ -5,3 +5,4 @@ from .ensemble import Ensemble as Ensemble
 from .onnx_export import export_onnx as export_onnx
 from .predict_files import predict_files as predict_files
 from .prediction import Prediction as Prediction, entropy as entropy, information_range as information_range
+from .result import Result as Result

@@ -150,11 +150,19 @@ def _build_described(
             raise BundleError(
                 f"its members are {kind}, which is not built in; name their class: load_ensemble(..., member=...)"
             )
-        if not isinstance(member, type):
-            options = {}  # a function or a registered name knows its own
-        kind = member  # type: ignore[assignment]
+        factory = MEMBERS.get(member) if isinstance(member, str) else member
+        if not isinstance(factory, type):
+            options = {}  # a function decides for itself
+    else:
+        factory = MEMBERS.get(kind)
     network = build_member(
-        kind, n_leads=len(spec.leads), n_classes=n_classes, rate_hz=spec.rate_hz, index=index, seed=0, options=options
+        factory,
+        n_leads=len(spec.leads),
+        n_classes=n_classes,
+        rate_hz=spec.rate_hz,
+        index=index,
+        seed=0,
+        options=options,
     )
     bands = described.get("bands")
     return network if bands is None else BandFilter([(low, high) for low, high in bands], spec.rate_hz).then(network)

@@ -1,64 +1,83 @@
-"""Files in, answers out."""
+"""Classify recordings in files, folders and archives."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from ecgquorum.ensemble.ensemble import Ensemble
-from ecgquorum.errors import FittingError
-from ecgquorum.preprocessing.input_spec import Signal, find_missing_leads, select_leads, split_windows
-from ecgquorum.recordings import Recording, Unreadable, read_all
+from ecgquorum.ensemble.prediction import Prediction
+from ecgquorum.ensemble.result import Result, make_results
+from ecgquorum.errors import EcgQuorumError
+from ecgquorum.preprocessing.prepare import PreparedRecording, ReadOptions, read_recordings
+from ecgquorum.recordings.discovery import ReadFailure, RecordingPath
 from ecgquorum.recordings.file_defaults import NO_DEFAULTS, FileDefaults
+from ecgquorum.recordings.sandbox import LIMITS, SandboxLimits
 
-_AT_ONCE = 32
+GROUP, GROUP_SAMPLES = 32, 20_000_000
+"""At most this many recordings, or samples, are classified at once."""
+
+Outcome = PreparedRecording | ReadFailure
 
 
 def predict_files(
-    ensemble: Ensemble, paths: Iterable[str | Path], lead: str | None = None, hints: FileDefaults = NO_DEFAULTS
-) -> Iterator[dict[str, Any] | Unreadable]:
-    """Classify every recording that `paths` name: files, folders, archives.
+    ensemble: Ensemble,
+    paths: Iterable[str | Path | RecordingPath],
+    lead: str | None = None,
+    defaults: FileDefaults = NO_DEFAULTS,
+    *,
+    limits: SandboxLimits = LIMITS,
+    sandbox: bool = True,
+) -> Iterator[Result | ReadFailure]:
+    """Classify every recording in files, folders and archives; one that cannot be read gives a `ReadFailure`.
 
-    Yields one plain dictionary a recording, as `Prediction.rows` gives it, with its source and a notice where it was
-    classified in windows or read in another unit than its file states. One that cannot be read or fitted comes as
-    `Unreadable`, and the rest goes on.
-
-    lead:  for a model of one lead, which of a recording's leads to take
-    hints: rate, leads and units of files that carry samples alone
+    lead:     for a model of one lead, which lead of a recording to use
+    defaults: rate, leads and units of files that hold samples only
+    sandbox:  read in worker processes within `limits`; False: in this process, for trusted files
     """
-    pending: list[tuple[Recording, Signal] | Unreadable] = []
-    readable = 0
-    for recording in read_all(paths, hints):
-        if isinstance(recording, Unreadable):
-            pending.append(recording)
-        else:
-            try:
-                chosen = select_leads(recording, ensemble.input.leads, lead)
-                pending.append((chosen, ensemble.input.fit(recording, lead)))
-                readable += 1
-            except FittingError as error:
-                pending.append(Unreadable(recording.source, str(error)))
-        if readable == _AT_ONCE:
-            yield from _answered(ensemble, pending)
-            pending, readable = [], 0
-    yield from _answered(ensemble, pending)
+    options = ReadOptions(ensemble.input, lead, defaults)
+    for group in group_outcomes(read_recordings(paths, options, limits=limits, sandbox=sandbox)):
+        yield from predict_outcomes(ensemble, group)[1]
 
 
-def _answered(
-    ensemble: Ensemble, pending: list[tuple[Recording, Signal] | Unreadable]
-) -> Iterator[dict[str, Any] | Unreadable]:
-    """What is pending, in its order, every recording replaced by its answer."""
-    fitted = [entry for entry in pending if not isinstance(entry, Unreadable)]
-    prediction = ensemble.predict_prepared([recording.id for recording, _ in fitted], [signal for _, signal in fitted])
-    rows = iter(prediction.rows())
-    for entry in pending:
-        if isinstance(entry, Unreadable):
-            yield entry
-            continue
-        (recording, signal), window_s = entry, ensemble.input.window_s
-        n_windows = len(split_windows(signal, ensemble.input.n_window))
-        notices = [f"the mean of {n_windows} windows of {window_s:g} s"] if n_windows > 1 else []
-        if recording.correction:
-            notices.append(f"wrong units: {recording.correction}")
-        if lost := find_missing_leads(recording):
-            notices.append(f"mostly missing, so taken as zero: {', '.join(lost)}")
-        yield next(rows) | {"source": recording.source, "notice": "; ".join(notices) or None}
+def group_outcomes(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:
+    """Groups of recordings to classify together: at most `GROUP` of them, fewer where they are long."""
+    group: list[Outcome] = []
+    n_samples = 0
+    for one in outcomes:
+        group.append(one)
+        n_samples += one.signal.size if isinstance(one, PreparedRecording) else 0
+        if len(group) == GROUP or n_samples >= GROUP_SAMPLES:
+            yield group
+            group, n_samples = [], 0
+    if group:
+        yield group
+
+
+def predict_outcomes(ensemble: Ensemble, outcomes: Sequence[Outcome]) -> tuple[Prediction, list[Result | ReadFailure]]:
+    """Classify prepared recordings; the prediction holds those with a `Result`, in order.
+
+    One whose probabilities are not finite becomes a `ReadFailure` and does not affect the others.
+    """
+    prepared = [one for one in outcomes if isinstance(one, PreparedRecording)]
+    try:
+        prediction = _predict(ensemble, prepared)
+    except EcgQuorumError:
+        outcomes = [_check(ensemble, one) for one in outcomes]
+        prepared = [one for one in outcomes if isinstance(one, PreparedRecording)]
+        prediction = _predict(ensemble, prepared)
+    model = str(ensemble.card.get("weights_sha256", ""))
+    results = iter(make_results(prediction, prepared, ensemble.input, model))
+    return prediction, [one if isinstance(one, ReadFailure) else next(results) for one in outcomes]
+
+
+def _predict(ensemble: Ensemble, prepared: Sequence[PreparedRecording]) -> Prediction:
+    return ensemble.predict_prepared([one.id for one in prepared], [one.signal for one in prepared])
+
+
+def _check(ensemble: Ensemble, one: Outcome) -> Outcome:
+    """The outcome, or a failure if the model cannot classify it."""
+    if isinstance(one, PreparedRecording):
+        try:
+            _predict(ensemble, [one])
+        except EcgQuorumError as error:
+            return ReadFailure(str(one.path), str(error), one.sha256)
+    return one

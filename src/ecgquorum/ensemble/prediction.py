@@ -2,12 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.metrics.calibration import apply_temperature
+
+if TYPE_CHECKING:
+    from ecgquorum.ensemble.result import Result
 
 Array = NDArray[np.float64]
 
@@ -88,34 +91,11 @@ class Prediction:
         """(record,): estimated probability that the label is wrong: 1 - the largest calibrated probability."""
         return np.asarray(1.0 - self.probs.max(axis=1))
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One plain dictionary a recording, ready for JSON, with numbers rounded to the printed decimals."""
-        numbers = (
-            self.probs,
-            self.raw_probs,
-            self.member_probs,
-            self.entropy,
-            self.mutual_information,
-            self.uncertainty,
-            self.risk,
-        )
-        columns = [round_printed(values).tolist() for values in numbers]
-        return [
-            {
-                "id": record,
-                "label": label,
-                "probabilities": dict(zip(self.classes, probs, strict=True)),
-                "raw_probabilities": dict(zip(self.classes, raw, strict=True)),
-                "raw_member_probabilities": [dict(zip(self.classes, p, strict=True)) for p in members],
-                "entropy": spread,
-                "mutual_information": information,
-                "uncertainty": uncertainty,
-                "risk": risk,
-            }
-            for record, label, probs, raw, members, spread, information, uncertainty, risk in zip(
-                self.ids, self.labels, *columns, strict=True
-            )
-        ]
+    def results(self) -> list["Result"]:
+        """One `Result` for each recording, with what the probabilities alone say, rounded to the printed decimals."""
+        from ecgquorum.ensemble.result import results_from  # which needs this module
+
+        return results_from(self)
 
 
 def information_range(prediction: Prediction) -> tuple[float, float]:

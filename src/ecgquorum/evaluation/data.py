@@ -99,7 +99,7 @@ class CohortData(EvaluationData):
     def millivolts(self, position: int, lead: int, spec: InputSpec) -> tuple[NDArray[np.float32], float]:
         """Return one lead in millivolts, and the factor between its peaks in millivolts and in the model's input."""
         signal = self.cohort.signal(int(self._indices[position]))
-        peak, scaled_peak = (float(np.abs(leads[lead]).max()) for leads in (signal, spec.scaled(signal)))
+        peak, scaled_peak = (float(np.abs(leads[lead]).max()) for leads in (signal, spec.scale(signal)))
         return np.array(signal[lead]), peak / scaled_peak if peak else 1e-3
 
     def is_training_cohort(self, card: dict[str, Any]) -> bool:

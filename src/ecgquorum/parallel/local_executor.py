@@ -37,7 +37,7 @@ class LocalExecutor(Executor):
                 self._busy.append(self._idle.pop())
                 return worker
             self._idle.pop().stop()  # it died while it was idle
-        worker = WorkerProcess(_set_threads, self.threads)
+        worker = WorkerProcess(_set_threads, self.threads, may_start_processes=True)
         self._idle.append(worker)  # where it stays if the item cannot be pickled
         worker.begin(prepared, item)  # one that dies at its start is found to be lost
         self._busy.append(self._idle.pop())

@@ -44,14 +44,22 @@ class Work:
 class WorkerProcess:
     """A process that runs `function(*common, item)` for one item at a time.
 
-    setup:        called first in the new process, with `arguments`; both must be picklable
-    time_limit_s: for each task, from the moment the process has received it
+    setup:               called first in the new process, with `arguments`; both must be picklable
+    time_limit_s:        for each task, from the moment the process has received it
+    may_start_processes: its tasks may start processes of their own; it must then be stopped before this process ends
     """
 
-    def __init__(self, setup: Callable[..., None], *arguments: Any, time_limit_s: float = inf) -> None:
+    def __init__(
+        self,
+        setup: Callable[..., None],
+        *arguments: Any,
+        time_limit_s: float = inf,
+        may_start_processes: bool = False,
+    ) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, setup, arguments), daemon=True)
+        daemon = not may_start_processes
+        self._process = context.Process(target=_serve, args=(theirs, setup, arguments), daemon=daemon)
         with _ignore_interrupts():
             self._process.start()
         theirs.close()

@@ -1,4 +1,4 @@
-"""Fitting a recording to a model's input: leads, rate, scale, window."""
+"""Convert a recording to the input of a model: leads, rate, scale, window."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -8,25 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.errors import FittingError
-from ecgquorum.preprocessing.lead_derivation import derived
-from ecgquorum.recordings.leads import UNNAMED_LEAD, normalise_lead
+from ecgquorum.preprocessing.lead_derivation import derive_lead
+from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, normalise_lead
 from ecgquorum.recordings.recording import Recording
 
 Scaling = Literal["microvolt", "unit", "none"]
 Signal = NDArray[np.float32]
 
 _MOST_MISSING = 0.5
-_LARGEST_MV = 1e6  # a thousand volts: no heart, and less than what a network can no longer compute with
+_LARGEST_MV = 1e6  # larger values overflow in a network
 
 
 @dataclass(frozen=True)
 class InputSpec:
-    """The input that a model takes.
+    """The input that a model expects.
 
     leads:    in this order; `("ECG",)` means one lead, whichever it is
-    scaling:  "microvolt": microvolts as they are; "unit": each lead divided by its largest magnitude, to -1..1; "none":
+    scaling:  "microvolt": in microvolts; "unit": each lead divided by its largest magnitude, to -1..1; "none":
               millivolts, or whatever an array holds, as they are
-    window_s: of the network: a shorter recording is padded with zeros on both sides, a longer one is cut
+    window_s: length of the input: a shorter recording is padded with zeros on both sides, a longer one is classified
+              in several windows
     """
 
     leads: tuple[str, ...]
@@ -40,22 +41,22 @@ class InputSpec:
         return round(self.window_s * self.rate_hz)
 
     def fit(self, recording: Recording, lead: str | None = None) -> Signal:
-        """The recording as (lead, time) float32: its leads chosen, resampled, scaled; its length is its own.
+        """Select the leads, fill gaps, resample and scale: (lead, time) float32 of the recording's own length.
 
-        lead: for a model of one lead, which one of the recording's named leads to take
+        lead: for a model of one lead, which lead of the recording to use
         """
         chosen = zero_missing_leads(select_leads(recording, self.leads, lead))
         millivolts = resample(fill_gaps(chosen), recording.rate_hz, self.rate_hz)
         largest = float(np.abs(millivolts).max())
         if not largest <= _LARGEST_MV:
             raise FittingError(
-                f"{recording.source or recording.id}: expected finite amplitudes of at most {_LARGEST_MV:g} mV, "
-                f"found {largest:g}; look at its gain and units"
+                f"{recording.source or recording.id}: expected amplitudes of at most {_LARGEST_MV:,.0f} mV, "
+                f"found {largest:.3g} mV; check its gain and units"
             )
-        return self.scaled(millivolts)
+        return self.scale(millivolts)
 
-    def scaled(self, millivolts: Signal) -> Signal:
-        """Millivolts brought to the scale of the model's input; an all-zero lead stays zero."""
+    def scale(self, millivolts: Signal) -> Signal:
+        """Scale (lead, time) millivolts as `scaling` says; an all-zero lead stays zero."""
         if self.scaling == "none":
             return millivolts
         if self.scaling == "microvolt":
@@ -65,45 +66,49 @@ class InputSpec:
 
 
 def select_leads(recording: Recording, leads: tuple[str, ...], lead: str | None = None) -> Recording:
-    """The recording with just these leads in this order, or a `FittingError` that names what is missing.
+    """Return the recording with just these leads in this order; a missing lead is a `FittingError`.
 
-    A limb lead that is not there, or of which more than half is missing, is derived from two others, where these are.
+    A limb lead that does not exist, or of which more than half is missing, is derived from two others if possible.
+
+    lead: for a model of one lead, which lead to use; the only lead of a recording that does not name it is accepted for
+          any standard lead
     """
     where = recording.source or recording.id
     if lead is not None:
         if len(leads) != 1:
             raise FittingError(f"{where}: the model takes {len(leads)} leads, so none can be chosen with --lead {lead}")
-        unnamed = recording.leads == (UNNAMED_LEAD,)  # then there is nothing to choose from
-        wanted: tuple[str, ...] = recording.leads if unnamed else (normalise_lead(lead),)
+        name = normalise_lead(lead)
+        may_be_it = recording.leads == (UNNAMED_LEAD,) and name in STANDARD_LEADS
+        selected: tuple[str, ...] = recording.leads if may_be_it else (name,)
     elif leads == (UNNAMED_LEAD,):
         if len(recording.leads) != 1:
             raise FittingError(
                 f"{where}: expected 1 lead, found {len(recording.leads)}; "
                 f"choose one with --lead {recording.leads[min(1, len(recording.leads) - 1)]}"
             )
-        wanted = recording.leads
+        selected = recording.leads
     else:
-        wanted = leads
+        selected = leads
     lost = find_missing_leads(recording)
-    rows = {name: _row(recording, name, lost) for name in wanted}
+    rows = {name: _row(recording, name, lost) for name in selected}
     missing = [name for name, row in rows.items() if row is None]
     if missing:
         raise FittingError(
             f"{where}: expected lead {', '.join(missing)}, found only {', '.join(recording.leads)}"
             + ("; choose one with --lead" if len(leads) == 1 and lead is None else "")
         )
-    if wanted == recording.leads and not lost:
+    if selected == recording.leads and not lost:
         return recording
     signal = np.stack([row for row in rows.values() if row is not None])
-    return replace(recording, signal=signal, leads=wanted)
+    return replace(recording, signal=signal, leads=selected)
 
 
 def _row(recording: Recording, lead: str, lost: tuple[str, ...]) -> Signal | None:
-    there = np.asarray(recording.signal[recording.leads.index(lead)]) if lead in recording.leads else None
-    if there is not None and lead not in lost:
-        return there
-    found = derived(recording, lead, [name for name in recording.leads if name not in lost])
-    return there if found is None else found
+    measured = np.asarray(recording.signal[recording.leads.index(lead)]) if lead in recording.leads else None
+    if measured is not None and lead not in lost:
+        return measured
+    derived = derive_lead(recording, lead, [name for name in recording.leads if name not in lost])
+    return measured if derived is None else derived
 
 
 def find_missing_leads(recording: Recording) -> tuple[str, ...]:
@@ -113,7 +118,7 @@ def find_missing_leads(recording: Recording) -> tuple[str, ...]:
 
 
 def zero_missing_leads(recording: Recording) -> Recording:
-    """Leads of which more than half is missing as zero, where another lead is there; the input guard tells of them."""
+    """Set leads of which more than half is missing to zero, unless all are; the quality guard reports them."""
     lost = find_missing_leads(recording)
     if not lost or len(lost) == len(recording.leads):
         return recording
@@ -123,9 +128,9 @@ def zero_missing_leads(recording: Recording) -> Recording:
 
 
 def fill_gaps(recording: Recording) -> Signal:
-    """The signal with missing samples bridged by straight lines (zero at the ends).
+    """Interpolate missing samples linearly (zero at the ends); (lead, time).
 
-    Refuses a lead of which more than half is missing.
+    A lead of which more than half is missing is a `FittingError`.
     """
     signal = recording.signal
     missing = ~np.isfinite(signal)
@@ -145,10 +150,10 @@ def fill_gaps(recording: Recording) -> Signal:
 
 
 def resample(signal: Signal, from_hz: float, to_hz: float) -> Signal:
-    """(lead, time) at another rate, by polyphase filtering; unchanged when the rates agree."""
+    """Resample (lead, time) by polyphase filtering; unchanged if the rates agree."""
     if from_hz == to_hz:
         return signal
-    from scipy.signal import resample_poly  # half a second to import, and not always needed
+    from scipy.signal import resample_poly  # here, since most recordings need none and it takes a second to import
 
     ratio = Fraction(to_hz / from_hz).limit_denominator(1000)
     up, down = max(1, ratio.numerator), ratio.denominator
@@ -157,25 +162,25 @@ def resample(signal: Signal, from_hz: float, to_hz: float) -> Signal:
 
 
 def window_starts(n_samples: int, n_window: int) -> list[int]:
-    """Where as few windows of `n_window` samples begin as cover `n_samples`, evenly spread."""
-    n_stretches = -(-n_samples // n_window)
-    if n_stretches <= 1:
+    """Start of each of the fewest evenly spread windows of `n_window` samples that cover `n_samples`."""
+    n_windows = -(-n_samples // n_window)
+    if n_windows <= 1:
         return [0]
-    return [int(start) for start in np.linspace(0, n_samples - n_window, n_stretches).round()]
+    return [int(start) for start in np.linspace(0, n_samples - n_window, n_windows).round()]
 
 
 def split_windows(signal: Signal, n_window: int) -> list[Signal]:
-    """The stretches of the signal at `window_starts`; one that is shorter than a window as it is."""
+    """Split the signal at `window_starts`; a signal shorter than a window is returned whole."""
     return [signal[:, start : start + n_window] for start in window_starts(signal.shape[1], n_window)]
 
 
 def pad_or_cut(signal: Signal, n_window: int) -> tuple[Signal, slice]:
-    """The signal cut at its end, or padded with zeros on both sides, to `n_window` samples, and where it lies there."""
+    """Cut at the end or pad with zeros on both sides to `n_window` samples; also the slice of the signal in it."""
     n_samples = signal.shape[1]
     if n_samples >= n_window:
         return signal[:, :n_window], slice(0, n_window)
     start = (n_window - n_samples) // 2
     padded = np.zeros((len(signal), n_window), dtype=np.float32)
-    place = slice(start, start + n_samples)
-    padded[:, place] = signal
-    return padded, place
+    inside = slice(start, start + n_samples)
+    padded[:, inside] = signal
+    return padded, inside

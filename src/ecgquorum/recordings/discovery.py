@@ -1,4 +1,4 @@
-"""Where recordings are: found below paths, told apart from what is still on its way or has changed since."""
+"""Find recordings in files, folders and archives, and notice files that are incomplete or have changed."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -8,17 +8,17 @@ from pathlib import Path
 
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
-from ecgquorum.recordings.readers import enclosing_archive, files_of, find_in_archive, recording_names
+from ecgquorum.recordings.readers import FORMATS, find_in_archive, list_files, recording_names
 from ecgquorum.recordings.samples import resolve_sample
 
-_SETTLED_S, _GIVEN_UP_S = 2.0, 60.0
+_SETTLED_S, _INCOMPLETE_S = 2.0, 60.0
 
 
 @dataclass(frozen=True)
 class RecordingPath:
-    """Where a recording is: a folder or archive, and the name in it.
+    """Location of a recording: a folder or archive, and the file name in it.
 
-    stamp: when its files last changed and how large they were, when this was looked at
+    stamp: modification times and sizes of its files, when it was found
     """
 
     tree: str
@@ -31,60 +31,84 @@ class RecordingPath:
 
 @dataclass(frozen=True)
 class ReadFailure:
-    """A recording that could not be made ready, and why."""
+    """A recording that could not be read or prepared, and why.
 
-    place: RecordingPath
+    source: its path · sha256: of its files, if they could be read at all
+    """
+
+    source: str
     reason: str
     sha256: str = ""
 
 
 def printable(text: str) -> str:
-    """The text with what is no Unicode in a file's name spelled out, so that it can be written anywhere."""
+    """Escape the parts of a file name that are not valid Unicode, so that it can be written to any file."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def discover_recordings(
-    paths: Iterable[str | Path], without: Path | None = None
+    paths: Iterable[str | Path], *, exclude: Path | None = None, allow_empty: bool = False
 ) -> Iterator[RecordingPath | ReadFailure]:
-    """Every recording that the paths name, once: files, folders, archives; what is not there is told in its place.
+    """Yield every recording in the given files, folders and archives once; a missing path gives a `ReadFailure`.
 
-    without: a file to leave out
+    exclude:     a file to leave out
+    allow_empty: a folder or archive without recordings is no failure
     """
     seen: set[tuple[str, str]] = set()
     for path in map(Path, paths):
         try:
-            found = list(_named_by(resolve_sample(path).resolve()))
+            found = list(_recordings_at(resolve_sample(path).resolve()))
+            if not found and not allow_empty:
+                raise RecordingError(f"{path}: expected recordings ({FORMATS}), found none")
         except (RecordingError, OSError) as error:
-            yield ReadFailure(RecordingPath(str(path.parent), path.name), str(error))
+            yield ReadFailure(printable(str(path)), printable(str(error)))
             continue
         for tree, name in found:
-            if Path(tree) / name != without and (tree, name) not in seen:
+            if Path(tree) / name != exclude and (tree, name) not in seen:
                 seen.add((tree, name))
                 yield RecordingPath(tree, name, _stamp(tree, name))
 
 
-def is_there(place: RecordingPath) -> bool:
-    """Whether this machine sees all of the recording's files that were seen before, or the archive that it is in."""
-    folder = Path(place.tree)
+def exists(path: RecordingPath) -> bool:
+    """Whether this machine sees all files of the recording that existed when it was found, or its archive."""
+    folder = Path(path.tree)
     if not folder.is_dir():
         return folder.exists()
-    now = [when for when, _ in _changed(folder, place.name)]
-    before = [when for when, _, _ in (stamp.partition(":") for stamp in place.stamp.split())]
-    return (folder / place.name).exists() and all(when for was, when in zip(before, now, strict=False) if was != "0")
+    now = [time_ns for time_ns, _ in _stamps(folder, path.name)]
+    before = [time_ns for time_ns, _, _ in (stamp.partition(":") for stamp in path.stamp.split())]
+    return (folder / path.name).exists() and all(new for old, new in zip(before, now, strict=False) if old != "0")
 
 
-def is_settled(place: RecordingPath) -> bool:
-    """Whether all of its files are there and have not changed for a moment; some may be missing for good."""
-    folder = Path(place.tree)
+def is_settled(path: RecordingPath) -> bool:
+    """Whether all its files exist and have not changed for 2 s; one with a file missing counts after a minute."""
+    folder = Path(path.tree)
     if not folder.is_dir():
         return True
-    changed = _changed(folder, place.name)
-    age_s = time.time() - max((when for when, _ in changed if when), default=0) / 1e9
-    return age_s > (_SETTLED_S if all(when for when, _ in changed) else _GIVEN_UP_S)
+    times_ns = [time_ns for time_ns, _ in _stamps(folder, path.name)]
+    age_s = time.time() - max(filter(None, times_ns), default=0) / 1e9
+    return age_s > (_SETTLED_S if all(times_ns) else _INCOMPLETE_S)
 
 
-def _named_by(path: Path) -> Iterator[tuple[str, str]]:
-    """(folder or archive, name in it)."""
+def locate(path: str | Path) -> RecordingPath:
+    """Location of the one recording that `path` names; raises for a folder, an archive or nothing."""
+    path = resolve_sample(path)
+    if path.is_dir() or enclosing_archive(path) == path:
+        kind = "a folder" if path.is_dir() else "an archive; add /NAME of a record in it"
+        raise RecordingError(f"{path}: expected one recording, found {kind}")
+    ((tree, name),) = _recordings_at(path)
+    return RecordingPath(tree, name, _stamp(tree, name))
+
+
+def enclosing_archive(path: Path) -> Path | None:
+    """The zip archive that `path` is, or goes through."""
+    for candidate in (path, *path.parents):
+        if candidate.suffix.lower() == ".zip" and candidate.is_file():
+            return candidate
+    return None
+
+
+def _recordings_at(path: Path) -> Iterator[tuple[str, str]]:
+    """(folder or archive, name in it) of every recording at `path`."""
     archive = enclosing_archive(path)
     if archive is not None and archive != path:
         yield str(archive), find_in_archive(open_tree(archive), path.relative_to(archive).as_posix())
@@ -93,11 +117,11 @@ def _named_by(path: Path) -> Iterator[tuple[str, str]]:
     elif path.is_file() or Folder(path.parent).size(f"{path.name}.hea") is not None:
         yield str(path.parent), _header_of(path.parent, path.name if path.is_file() else f"{path.name}.hea")
     else:
-        raise RecordingError(f"{path}: expected a recording, a folder or an archive, found nothing")
+        raise RecordingError(f"{path}: expected a recording, a folder or an archive, found no such file")
 
 
 def _header_of(folder: Path, name: str) -> str:
-    """The header of a signal file that has one."""
+    """The WFDB header that a signal file belongs to, or the file itself."""
     stem, _, ending = name.rpartition(".")
     header = f"{stem}.hea"
     return header if ending in ("dat", "mat") and (folder / header).is_file() else name
@@ -106,14 +130,14 @@ def _header_of(folder: Path, name: str) -> str:
 def _stamp(tree: str, name: str) -> str:
     folder = Path(tree)
     if folder.is_dir():
-        return " ".join(f"{when}:{size}" for when, size in _changed(folder, name))
+        return " ".join(f"{time_ns}:{size}" for time_ns, size in _stamps(folder, name))
     return f"{folder.stat().st_mtime_ns}:{folder.stat().st_size}"
 
 
-def _changed(folder: Path, name: str) -> list[tuple[int, int]]:
-    """When each of the recording's files changed, in nanoseconds, and its size; (0, 0) for one that is not there."""
+def _stamps(folder: Path, name: str) -> list[tuple[int, int]]:
+    """(modification time in ns, size in bytes) of each file of the recording; (0, 0) for one that does not exist."""
     try:
-        names = files_of(Folder(folder), name)
+        names = list_files(Folder(folder), name)
     except RecordingError:
         names = [name]
     return [_file_stamp(folder / file) for file in names]
@@ -128,7 +152,7 @@ def _file_stamp(path: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=4)
-def opened(tree: str) -> FileTree:
-    """The folder or archive of a place, opened once for several recordings."""
+def open_cached(tree: str) -> FileTree:
+    """Open a folder or archive; the last few stay open, since many recordings share one."""
     folder = Path(tree)
     return Folder(folder) if folder.is_dir() else open_tree(folder)

@@ -1,4 +1,4 @@
-"""What a user says of files that do not say it themselves."""
+"""Rate, leads and units that a user gives for files that do not state them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from ecgquorum.recordings.units import millivolts_in
 
 @dataclass(frozen=True)
 class FileDefaults:
-    """Rate, leads and units of files that carry samples alone; None: what the file says.
+    """Rate, leads and units of files that hold samples only; None: what the file states.
 
-    units: also of files whose own unit cannot be true
+    units: also used for files whose own unit cannot be true
     """
 
     rate_hz: float | None = None
@@ -24,14 +24,14 @@ class FileDefaults:
             raise RecordingError(f"--units: expected a unit of voltage such as mV or uV, found {self.units!r}")
 
     def rate(self, where: str, found: float | None = None) -> float:
-        """The file's own rate, or the one that was given."""
+        """The rate that the file states, or else the default."""
         rate_hz = found if found is not None else self.rate_hz
         if rate_hz is None:
             raise RecordingError(f"{where}: expected a sampling rate, found none in it; give it with --rate")
         return rate_hz
 
     def lead_names(self, where: str, n_leads: int) -> tuple[str, ...]:
-        """The names that were given; without any, one lead is unnamed and twelve are the standard ones."""
+        """The default names; without any, one lead is unnamed and twelve are the standard ones."""
         if self.leads is not None:
             if len(self.leads) != n_leads:
                 raise RecordingError(
@@ -45,15 +45,15 @@ class FileDefaults:
         raise RecordingError(f"{where}: expected names for its {n_leads} leads, found none; give them with --leads")
 
     def leads_of(self, where: str, found: Sequence[str]) -> tuple[str, ...]:
-        """The file's own names; where one of them names no lead, the one that was given in its place."""
+        """The names that the file states; the default in place of each that does not name a lead."""
         unnamed = [is_not_a_lead(name) for name in found]
         if not any(unnamed) or (self.leads is None and all(found)):
             return tuple(found)
-        given = self.lead_names(where, len(found))
-        return tuple(new if replaced else old for new, replaced, old in zip(given, unnamed, found, strict=True))
+        names = self.lead_names(where, len(found))
+        return tuple(new if replace else old for new, replace, old in zip(names, unnamed, found, strict=True))
 
     def millivolts(self, where: str, found: str | None = None) -> float:
-        """By what to multiply samples in the file's own unit, or in the one that was given."""
+        """Millivolts in one unit of the file, or else of the default unit."""
         unit = found if found is not None else self.units
         if unit is None:
             raise RecordingError(f"{where}: expected a unit, found none in it; give it with --units mV or --units uV")

@@ -1,4 +1,4 @@
-"""Files in a folder or in a zip archive, read the same way."""
+"""Read files in a folder or in a zip archive through one interface."""
 
 import lzma
 import os
@@ -9,6 +9,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import IO, final
@@ -38,7 +39,7 @@ class FileTree(ABC):
         """A folder that holds the named files side by side, of each at least the first `limit` bytes."""
 
     def where(self, name: str) -> str:
-        """The file's place, for messages."""
+        """The file's path, for messages."""
         return str(self.path / name)
 
     def size(self, name: str) -> int | None:
@@ -46,15 +47,15 @@ class FileTree(ABC):
         return self.sizes.get(name)
 
     def first(self, name: str, n_bytes: int) -> bytes:
-        """The file's first bytes, all of them when it is shorter."""
+        """The first `n_bytes` of the file, or all of a shorter one."""
         try:
             with self.open(name) as file:
                 return file.read(min(n_bytes, self.size(name) or 0))
         except _DAMAGED as error:
-            raise RecordingError(f"{self.where(name)}: expected to read it, found it damaged: {error}") from error
+            raise RecordingError(f"{self.where(name)}: cannot be read, it is damaged: {error}") from error
 
     def read(self, name: str, limit: int = 1 << 20) -> bytes:
-        """The whole file; refuses one larger than `limit` bytes."""
+        """The whole file; raises if it is larger than `limit` bytes."""
         content = self.first(name, limit + 1)
         if len(content) > limit:
             raise RecordingError(f"{self.where(name)}: expected at most {limit} bytes, found more")
@@ -87,7 +88,7 @@ class Folder(FileTree):
 
 @final
 class ZipArchive(FileTree):
-    """A zip archive; nothing is unpacked but the one recording that is being read."""
+    """A zip archive; only the recording that is being read is unpacked."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -107,7 +108,7 @@ class ZipArchive(FileTree):
         try:
             return self._archive.open(name)
         except (KeyError, *_DAMAGED) as error:
-            raise RecordingError(f"{self.where(name)}: cannot be taken out of the archive: {error}") from error
+            raise RecordingError(f"{self.where(name)}: cannot be extracted from the archive: {error}") from error
 
     @contextmanager
     def on_disk(self, limits: Mapping[str, int]) -> Iterator[Path]:
@@ -118,8 +119,34 @@ class ZipArchive(FileTree):
             yield folder
 
 
+@dataclass(frozen=True)
+class OpenedFile:
+    """One file that a reader is to read, in a folder or an archive."""
+
+    tree: FileTree
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Its path, for messages and `Recording.source`."""
+        return self.tree.where(self.name)
+
+    @property
+    def stem(self) -> str:
+        """Its name without folders and suffix."""
+        return PurePosixPath(self.name).stem
+
+    def read(self, limit: int = 256 << 20) -> bytes:
+        """All its bytes; raises if there are more than `limit`."""
+        return self.tree.read(self.name, limit)
+
+    def head(self, n_bytes: int) -> bytes:
+        """Its first `n_bytes`."""
+        return self.tree.first(self.name, n_bytes)
+
+
 def _file_size(path: Path) -> int | None:
-    """In bytes; None for what is no file, has gone meanwhile, may not be looked at or has a name that none can have."""
+    """In bytes; None for what is not a regular file, was deleted, is not accessible or has an invalid name."""
     try:
         found = path.stat()
     except (OSError, ValueError):

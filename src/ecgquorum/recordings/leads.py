@@ -5,7 +5,7 @@ import re
 STANDARD_LEADS = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
 
 UNNAMED_LEAD = "ECG"
-"""What a single-lead device calls its lead when it does not say which one it is."""
+"""Name of the only lead of a device that does not say which one it is."""
 
 _BY_FOLDED_NAME = {name.lower(): name for name in (*STANDARD_LEADS, UNNAMED_LEAD)}
 _PREFIX = re.compile(r"^(?:mdc_ecg_lead_|ecg[ _-]+lead[ _-]+|ecg[ _-]+|lead[ _-]*)(?=.)", re.IGNORECASE)
@@ -16,7 +16,7 @@ _COUNTED = re.compile(r"^(?:ecg|ekg|channel|chan|ch|signal|sig|lead)?[ _-]*\d*$"
 def normalise_lead(name: str) -> str:
     """The standard spelling of a lead's name (`avr`, `Lead AVR`, `MDC_ECG_LEAD_aVR` -> `aVR`).
 
-    Names that are no standard lead (`MLII`, `X`) come back as they are, without surrounding blanks.
+    Other names (`MLII`, `X`) are returned as they are, without surrounding blanks.
     """
     stripped = name.strip()
     folded = stripped.lower()
@@ -26,5 +26,5 @@ def normalise_lead(name: str) -> str:
 
 
 def is_not_a_lead(name: str) -> bool:
-    """Whether a name is empty, says no more than that it is an ECG, or only counts (`ECG`, `ch2`, `Channel 3`)."""
+    """Whether a name does not say which lead it is: empty, `ECG`, or a number (`ch2`, `Channel 3`)."""
     return _COUNTED.match(name.strip()) is not None

@@ -12,18 +12,18 @@ from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, normalise_l
 from ecgquorum.recordings.units import Correction, millivolts_in
 
 SLOWEST_RATE_HZ, FASTEST_RATE_HZ = 25.0, 100_000.0
-"""Outside of these a sampling rate is taken for a lie, before anything is resampled on its word."""
+"""Sampling rates outside of this range are an error of the file."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """One ECG recording: what was measured, on which leads, how fast, and where it came from.
+    """One ECG recording: samples, leads, sampling rate and source.
 
     signal: (lead, time) float32 in millivolts; a missing sample is NaN
-    labels: diagnoses as the source states them, uninterpreted
-    source: where it was read from, for messages and records
-    unit:   what the source says its samples are in; empty where its leads differ
-    correction: that this could not be true, and what was done about it
+    labels: diagnoses as the source states them
+    source: path it was read from
+    unit:   unit that the source states; empty where its leads differ
+    correction: how the unit was corrected, if the stated one could not be true
     """
 
     id: str
@@ -67,13 +67,13 @@ class Recording:
 
 
 def as_samples(values: NDArray[Any]) -> NDArray[np.float32]:
-    """Numbers of any kind as samples; what float32 cannot hold becomes infinite: a missing sample."""
+    """Convert numbers to float32; values out of its range become infinite, which counts as missing."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(values, dtype=np.float32)
 
 
-def one_line(error: Exception) -> str:
-    """What a parser tripped over, for a message."""
+def one_line(error: BaseException) -> str:
+    """Type and text of an error on one line, for a message."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
 

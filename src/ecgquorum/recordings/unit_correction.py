@@ -1,4 +1,4 @@
-"""How large a recording's beats are, and in which unit they would be those of a heart."""
+"""Detect recordings whose stated unit cannot be true, by the amplitude of their beats, and correct them."""
 
 from dataclasses import replace
 
@@ -9,9 +9,9 @@ from ecgquorum.recordings.recording import Recording, as_samples
 from ecgquorum.recordings.units import Correction, millivolts_in
 
 SMALLEST_MV, LARGEST_MV = 0.05, 20.0
-"""From peak to peak; outside of these no electrode on the skin records a heart."""
+"""Plausible peak-to-peak amplitudes of an ECG on the skin."""
 
-_COMMON_MV = (0.2, 10.0)  # narrower than what is possible, so that no two units can explain the same samples
+_COMMON_MV = (0.2, 10.0)  # narrower than the plausible range, so that no two units can explain the same samples
 _UNITS = ("V", "mV", "uV")
 _WINDOW_S, _MOST_WINDOWS = 2.0, 60
 _SPIKES = 0.005
@@ -20,7 +20,7 @@ _BEATS = 5.0
 
 
 def typical_size(values: NDArray[np.floating], rate_hz: float) -> float:
-    """The median over windows of 2 s of the height from peak to peak, a few samples of spikes left out; mV.
+    """Median peak-to-peak amplitude over windows of 2 s, without the most extreme 1 % of samples; mV.
 
     values: (time,), finite; of a long recording, windows spread evenly over it
     """
@@ -28,7 +28,7 @@ def typical_size(values: NDArray[np.floating], rate_hz: float) -> float:
 
 
 def explaining_unit(size_mv: float, stated: str) -> str | None:
-    """The common unit in which samples of this size would be a heart's, if it is another than the stated one."""
+    """The common unit in which samples of this size would be plausible, if it is not the stated one."""
     factor = millivolts_in(stated)
     if factor is None or SMALLEST_MV <= size_mv <= LARGEST_MV:
         return None
@@ -36,13 +36,13 @@ def explaining_unit(size_mv: float, stated: str) -> str | None:
     return next((unit for unit, size in sizes.items() if _COMMON_MV[0] <= size <= _COMMON_MV[1]), None)
 
 
-def settled(recording: Recording, given: str | None = None) -> Recording:
-    """The recording in the unit that its samples must be in, with the correction, where the stated one cannot be true.
+def correct_units(recording: Recording, given: str | None = None) -> Recording:
+    """Return the recording in the unit that its samples must be in, if the stated one is impossible.
 
-    Without a given unit it must show beats, and exactly one common unit must make them a heart's: noise of an open
-    electrode, however large or small, stays as it is stated.
+    Without a given unit the recording must show beats, and exactly one common unit must give them a plausible
+    amplitude: noise of an open electrode, however large or small, is left as stated.
 
-    given: the unit that a user names; a plausible statement of the source is believed all the same
+    given: the unit that the user names; used only where the stated unit is not plausible
     """
     stated = millivolts_in(recording.unit)
     known = (row[np.isfinite(row)] for row in recording.signal)

@@ -1,4 +1,4 @@
-"""Units of voltage, and what becomes of one that cannot be true."""
+"""Units of voltage, and the correction of a wrong one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _MILLIVOLTS = {
 
 
 def millivolts_in(unit: str) -> float | None:
-    """How many millivolts one of this unit is; None when it is no unit of voltage."""
+    """Millivolts in one of this unit; None if it is not a unit of voltage."""
     folded = unit.strip().lower().replace("\u00b5", "u").replace("\u03bc", "u")
     return _MILLIVOLTS.get(folded)
 
@@ -33,11 +33,11 @@ def common_unit(units: Iterable[str | None]) -> str:
 
 @dataclass(frozen=True)
 class Correction:
-    """That a recording was read in another unit than its source states.
+    """A recording was read in another unit than its source states.
 
-    factor:    by what the stated millivolts were multiplied
-    stated_mv: the typical amplitude from peak to peak, as stated
-    given:     whether a user named the unit; otherwise it was detected
+    factor:    applied to the millivolts as stated
+    stated_mv: typical peak-to-peak amplitude as stated
+    given:     the user named the unit; otherwise it was detected
     """
 
     stated: str

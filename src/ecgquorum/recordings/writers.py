@@ -1,4 +1,4 @@
-"""Recordings written to files: WFDB, EDF, CSV or NPZ, by the file's ending."""
+"""Write recordings as WFDB, EDF, CSV or NPZ, by the suffix of the file."""
 
 import io
 import re
@@ -17,18 +17,24 @@ _EDF_RECORD_BYTES = 61440
 _EDF_FIELD = 8
 
 
-def write(recording: Recording, path: str | Path) -> Path:
-    """Write the recording to `path`, in the format of its ending: .hea, .edf, .csv or .npz.
+def write(recording: Recording, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write the recording to `path`, in the format of its suffix: .hea, .edf, .csv or .npz.
 
-    WFDB and EDF hold 16-bit samples: what was finer is rounded to a 65,000th of each lead's range. EDF holds whole data
-    records: where a length does not divide into any, its last sample is repeated up to the next second.
+    WFDB and EDF hold 16-bit samples: values are rounded to 1/65000 of each lead's range. EDF holds whole data records:
+    if the length is no multiple of one, the last sample is repeated up to the next second.
+
+    overwrite: replace a file that exists; otherwise that is an error
     """
     path = Path(path)
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
         raise RecordingError(
-            f"{path}: expected a name that ends in {', '.join(WRITERS)}, found {path.suffix or 'no ending'}"
+            f"{path}: expected a name that ends in {', '.join(WRITERS)}, found {path.suffix or 'no suffix'}"
         )
+    files = [path, path.with_suffix(".dat")] if path.suffix.lower() == ".hea" else [path]
+    existing = [file for file in files if file.exists()]
+    if existing and not overwrite:
+        raise RecordingError(f"{existing[0]}: the file exists already; choose another name or overwrite it (--force)")
     try:
         writer(recording, path)
     except (RecordingError, OSError):
@@ -53,6 +59,7 @@ def _write_wfdb(recording: Recording, path: Path) -> None:
         raise RecordingError(f"{path}: expected samples on every lead, found none on {', '.join(empty)}; write .npz")
     if not all(map(str.isascii, recording.leads)):
         raise RecordingError(f"{path}: expected leads in ASCII, found {', '.join(recording.leads)}; write .csv or .npz")
+
     with tempfile.TemporaryDirectory(prefix="ecgquorum-") as scratch:
         wfdb.wrsamp(
             path.stem,
@@ -63,7 +70,7 @@ def _write_wfdb(recording: Recording, path: Path) -> None:
             fmt=["16"] * len(recording.leads),
             write_dir=scratch,
         )
-        for ending in (".dat", ".hea"):  # the header last, or it would stand beside nothing
+        for ending in (".dat", ".hea"):  # the header last, so that it never exists without its signal
             write_atomic(path.with_suffix(ending), (Path(scratch) / f"{path.stem}{ending}").read_bytes())
 
 
@@ -91,18 +98,18 @@ def _write_edf(recording: Recording, path: Path) -> None:
 
 
 def _record_samples(n_samples: int, rate_hz: float, n_leads: int) -> int | None:
-    """The most samples of a lead that divide its length, fit a data record and last as long as a header can say."""
+    """Samples of a lead in a data record: the largest divisor of the length whose duration fits the header field."""
     most = min(n_samples, _EDF_RECORD_BYTES // (2 * n_leads))
-    fitting = (n for n in range(most, 0, -1) if n_samples % n == 0 and _is_sayable(n / rate_hz))
+    fitting = (n for n in range(most, 0, -1) if n_samples % n == 0 and _fits_field(n / rate_hz))
     return next(fitting, None)
 
 
-def _is_sayable(seconds: float) -> bool:
+def _fits_field(seconds: float) -> bool:
     return len(f"{seconds:.10f}".rstrip("0").rstrip(".")) <= _EDF_FIELD
 
 
 def _physical_range(row: np.ndarray) -> tuple[float, float]:
-    """A range that eight characters hold, with every sample inside."""
+    """A symmetric range around all samples that can be written in eight characters."""
     reach = max(float(np.abs(row).max()), 1e-3)
     scale = 10.0 ** (4 - np.ceil(np.log10(reach)))
     return -float(np.ceil(reach * scale) / scale), float(np.ceil(reach * scale) / scale)
@@ -134,4 +141,4 @@ WRITERS: dict[str, Callable[[Recording, Path], None]] = {
     ".csv": _write_csv,
     ".npz": _write_npz,
 }
-"""Endings, and who writes them."""
+"""Suffix -> the function that writes it."""

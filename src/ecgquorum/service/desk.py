@@ -23,7 +23,7 @@ class Desk:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.ensemble: Ensemble = load_ensemble(settings.model)
+        self.ensemble: Ensemble = load_ensemble(settings.model, member=settings.member)
         self.policy = _policy(self.ensemble, settings.model)
         self.files = FileStore(settings.data)
         self.store = Store(settings.database_url)

@@ -11,13 +11,13 @@ from pydantic import BaseModel
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from ecgquorum.ensemble.result import DEFERRED, UNREADABLE
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.store import worklist
 from ecgquorum.service.store.reviews import FINAL, FIRST
 from ecgquorum.service.store.tables import CLOSED, RecordingRow, ResultRow, State, VerdictRow
 from ecgquorum.service.views import seconds_between
 from ecgquorum.triage import Budget, Threshold
-from ecgquorum.triage.rows import DEFERRED, UNREADABLE
 
 _STEPS_S = (60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400)
 _MAX_STEPS = 30

@@ -15,9 +15,8 @@ from ecgquorum.service.desk import Desk
 from ecgquorum.service.files import NamedFile, recording_files
 from ecgquorum.service.store import audit, recordings
 from ecgquorum.service.store.reviews import FINAL, FIRST, is_open, latest_result, list_verdicts
-from ecgquorum.service.store.tables import CLOSED, AuditRow, RecordingRow, ResultRow
-from ecgquorum.triage.fhir import Resource, device_of, resources_of, verified
-from ecgquorum.triage.journal import Row
+from ecgquorum.service.store.tables import CLOSED, AuditRow, RecordingRow
+from ecgquorum.triage.fhir import Resource, add_verdict, make_device, make_resources
 
 COLUMNS = ("id", "label", "first_label", "ensemble_label", "uncertainty", "audited", "reader", "reviewed_at", "sha256")
 
@@ -79,38 +78,15 @@ def fhir_zip(session: Session, desk: Desk) -> Path:
 
 
 def _resources(session: Session, desk: Desk) -> Iterator[Resource]:
-    yield device_of(desk.ensemble.card)
+    yield make_device(desk.ensemble.card)
     query = select(RecordingRow).where(RecordingRow.classified_at.is_not(None)).order_by(RecordingRow.classified_at)
     for row in session.scalars(query):
         if is_open(row):
             continue
-        answer = _worklist_row(row, latest_result(session, row.id))
-        resources = resources_of(answer, desk.class_names)
+        result = latest_result(session, row.id).result
+        resources = make_resources(result, desk.class_names)
         final = next((one for one in list_verdicts(session, row.id) if one.stage == FINAL), None)
-        yield from verified(resources, answer, final.label, final.at, desk.class_names) if final else resources
-
-
-def _worklist_row(row: RecordingRow, result: ResultRow) -> Row:
-    """The answer as a line of triage's worklist; the recording is called by its opaque id."""
-    votes = [max(probs, key=probs.__getitem__) for probs in result.member_probabilities]
-    names = (
-        "decision",
-        "reason",
-        "uncertainty",
-        "calibrated_probability",
-        "probabilities",
-        "quality",
-        "quality_reasons",
-    )
-    return {
-        **{name: getattr(result, name) for name in names},
-        "id": row.id,
-        "source": row.name,
-        "class": result.label,
-        "votes": votes,
-        "sha256": row.identity,
-        "model_sha256": result.model_sha256,
-    }
+        yield from add_verdict(resources, result, final.label, final.at, desk.class_names) if final else resources
 
 
 def _scratch_zip(desk: Desk) -> "tempfile._TemporaryFileWrapper[bytes]":

@@ -12,6 +12,7 @@ class Settings:
     """Options of the administrator.
 
     data:         folder for uploaded files, traces and, unless `database` says otherwise, the database
+    member:       name of the model's networks, where they are not built in
     database:     URL of another database, such as postgresql://user@host/name
     tokens:       every request needs a token; without tokens only this machine is served
     blind_first:  the ensemble's result is shown only after the reader's first verdict
@@ -22,6 +23,7 @@ class Settings:
 
     data: Path
     model: str
+    member: str | None = None
     database: str = ""
     host: str = "127.0.0.1"
     port: int = 8000

@@ -7,7 +7,7 @@ from functools import partial
 
 import anyio.to_thread
 
-from ecgquorum.recordings.readers import FORMATS, READERS, signal_files
+from ecgquorum.recordings.readers import FORMATS, claimed_suffixes, signal_files
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.files import StoredFile, suffix_of
 from ecgquorum.service.http_errors import TooLargeError, UnprocessableError, UnsupportedFormatError
@@ -20,7 +20,7 @@ _MAX_SIGNAL_FILES = 64
 _MAX_NAME = 200
 _DICOM_PREFIX_BYTES = 132
 _SELF_DESCRIBING_MAT = b"MATLAB 5.0"
-KNOWN_ENDINGS = (HEADER, *SIGNAL_ENDINGS, *READERS)
+KNOWN_ENDINGS = (HEADER, *SIGNAL_ENDINGS, *sorted(claimed_suffixes()))
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,29 @@
 """The worker: a process that classifies waiting recordings until the desk that started it ends."""
 
+import dataclasses
 import multiprocessing
 import os
 import secrets
 import signal
 import socket
 import threading
-from collections.abc import Sequence
 from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
-from ecgquorum.errors import EcgQuorumError
-from ecgquorum.recordings.discovery import ReadFailure, RecordingPath
-from ecgquorum.recordings.sandbox import Outcome, PreparedRecording, Readers, ReadOptions
+from ecgquorum.ensemble.predict_files import Outcome
+from ecgquorum.ensemble.result import Result
+from ecgquorum.preprocessing.prepare import PreparedRecording, ReadOptions, reading_sandbox
+from ecgquorum.preprocessing.quality import Quality
+from ecgquorum.recordings.discovery import RecordingPath, printable
+from ecgquorum.recordings.sandbox import Sandbox
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.files import NamedFile
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import queue, recordings
 from ecgquorum.service.store.queue import StoredTrace
-from ecgquorum.triage.journal import Row
-from ecgquorum.triage.rows import answered
+from ecgquorum.service.store.tables import RecordingRow
+from ecgquorum.triage.decide import decide
 
 TRACE_BYTES = 64 << 20
 _BATCH = 8
@@ -74,8 +77,8 @@ def run_worker(settings: Settings, alive: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     desk = Desk(settings)
     name = f"{socket.gethostname()[:32]}-{os.getpid()}-{secrets.token_hex(4)}"
-    wanted = ReadOptions(desk.ensemble.input, settings.lead, whole_bytes=TRACE_BYTES)
-    with Readers(wanted) as readers:
+    options = ReadOptions(desk.ensemble.input, settings.lead, recording_bytes=TRACE_BYTES)
+    with reading_sandbox(options) as readers:
         while _desk_is_alive(alive, 0.0):
             if classify_some(desk, readers, name) == 0 and not _desk_is_alive(alive, _IDLE_S):
                 break
@@ -87,7 +90,7 @@ def _desk_is_alive(alive: Connection, timeout_s: float) -> bool:
     return not alive.poll(timeout_s)
 
 
-def classify_some(desk: Desk, readers: Readers, worker: str) -> int:
+def classify_some(desk: Desk, readers: Sandbox[Outcome], worker: str) -> int:
     """Classify a batch of waiting recordings; returns their number."""
     store = desk.store
     with store.read_session() as session:
@@ -101,36 +104,32 @@ def classify_some(desk: Desk, readers: Readers, worker: str) -> int:
             for row in rows
         ]
     with ExitStack() as stack:
-        places = [stack.enter_context(desk.files.lay_out(one)) for one in files]
-        outcomes = list(readers.outcomes(places))
-    answers = [
-        _replace_path(answer, place, row.name)
-        for answer, place, row in zip(_answers(desk, outcomes), places, rows, strict=True)
-    ]
+        paths = [stack.enter_context(desk.files.lay_out(one)) for one in files]
+        outcomes = list(readers.run(paths))
+    results = decide(desk.ensemble, desk.policy, outcomes)
+    results = [_rename(result, path, row) for result, path, row in zip(results, paths, rows, strict=True)]
     traces = [_store_trace(desk, row.id, outcome) for row, outcome in zip(rows, outcomes, strict=True)]
     with store.write_session() as session:
-        for row, answer, trace in zip(rows, answers, traces, strict=True):
-            queue.store_result(
-                session, store.now(), worker, row.id, desk.model_sha256, answer, trace, desk.audit_sample
-            )
+        for result, trace in zip(results, traces, strict=True):
+            queue.store_result(session, store.now(), worker, result, trace, desk.audit_sample)
     return len(rows)
 
 
-def _answers(desk: Desk, outcomes: Sequence[Outcome]) -> list[Row]:
-    """What triage says of each; one that the model cannot compute with is unreadable, and costs the others nothing."""
-    try:
-        return answered(desk.ensemble, desk.policy, outcomes)
-    except EcgQuorumError as error:
-        if len(outcomes) == 1:
-            lost = ReadFailure(outcomes[0].place, str(error))
-            return answered(desk.ensemble, desk.policy, [lost])
-        return [row for outcome in outcomes for row in _answers(desk, [outcome])]
+def _rename(result: Result, path: RecordingPath, row: RecordingRow) -> Result:
+    """Replace the temporary path in a result by the id and the name of the recording at the desk."""
 
+    def clean(text: str) -> str:
+        return printable(text.replace(str(path), row.name).replace(f"{path.tree}{os.sep}", ""))
 
-def _replace_path(row: Row, place: RecordingPath, name: str) -> Row:
-    """Replace the path of the file in the reason by the uploader's name for it."""
-    reason = row["reason"].replace(str(place), name).replace(f"{place.tree}{os.sep}", "")
-    return row | {"reason": "".join(c if c.isprintable() else "?" for c in reason)}
+    findings = tuple(dataclasses.replace(one, detail=clean(one.detail)) for one in result.quality.findings)
+    return dataclasses.replace(
+        result,
+        id=row.id,
+        source=row.name,
+        reason=clean(result.reason),
+        quality=Quality(findings),
+        sha256=row.identity or "",
+    )
 
 
 def _store_trace(desk: Desk, recording_id: str, outcome: Outcome) -> StoredTrace | None:

@@ -1,4 +1,4 @@
-"""The heart as a moving dipole: waves in three dimensions, and how twelve leads see them.
+"""The heart as a moving dipole: waves in three dimensions, and their projections on twelve leads.
 
 Axes are Frank's: x to the left, y to the feet, z to the back. A wave is a (super-)Gaussian bump of the dipole,
     d(t) = v exp(-|(t - t0) / s|^p / 2),
@@ -29,7 +29,7 @@ _DOWER = {
 
 
 def lead_field(leads: tuple[str, ...]) -> Array:
-    """(lead, 3): how each lead sees a dipole; the single unnamed lead is lead I, as on a hand-held device."""
+    """(lead, 3): projection of a dipole on each lead; the single unnamed lead is lead I, as on a hand-held device."""
     one, two = np.array(_DOWER["I"]), np.array(_DOWER["II"])
     rows = {name: np.array(row) for name, row in _DOWER.items()}
     rows |= {"III": two - one, "aVR": -(one + two) / 2, "aVL": one - two / 2, "aVF": two - one / 2}
@@ -128,7 +128,7 @@ def st_shift(vector: tuple[float, float, float]) -> Wave:
     return Wave(0.17, 0.075, vector, power=8.0, follows_rate=True)
 
 
-def rendered(beats: list[Beat], r_times_s: Array, rr_s: Array, n_samples: int, rate_hz: float) -> Array:
+def render_dipole(beats: list[Beat], r_times_s: Array, rr_s: Array, n_samples: int, rate_hz: float) -> Array:
     """(3, time): the dipole of these beats, with their R peaks at these times, after these RR intervals."""
     dipole = np.zeros((3, n_samples))
     for beat, peak, rr in zip(beats, r_times_s, rr_s, strict=True):

@@ -1,4 +1,4 @@
-"""What electrodes pick up besides the heart: wander, mains, muscle, motion. All in millivolts, (lead, time)."""
+"""Disturbances: baseline wander, mains, muscle noise, electrode motion; (lead, time) in millivolts."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ Array = NDArray[np.float64]
 
 
 def baseline_wander(rng: np.random.Generator, n_leads: int, n_samples: int, rate_hz: float, size_mv: float) -> Array:
-    """Breathing and slow drift: three slow sines a lead."""
+    """Breathing and slow drift: three slow sines for each lead."""
     time = np.arange(n_samples) / rate_hz
     hertz, phases = rng.uniform(0.05, 0.5, (3, 1)), rng.uniform(0, 2 * np.pi, (3, 1))
     waves = np.sin(2 * np.pi * hertz * time + phases)
@@ -15,7 +15,7 @@ def baseline_wander(rng: np.random.Generator, n_leads: int, n_samples: int, rate
 
 
 def mains_hum(rng: np.random.Generator, n_leads: int, n_samples: int, rate_hz: float, size_mv: float) -> Array:
-    """50 or 60 Hz, of one phase, of another size on each lead."""
+    """50 or 60 Hz, of one phase, with a random amplitude on each lead."""
     hertz = rng.choice([50.0, 60.0])
     hum = np.sin(2 * np.pi * hertz * np.arange(n_samples) / rate_hz + rng.uniform(0, 2 * np.pi))
     return np.asarray(np.multiply.outer(rng.normal(0, size_mv, n_leads), hum))

@@ -1,7 +1,7 @@
-"""A seeded simulator of ECG recordings: the data that ships, and the test bed.
+"""A seeded simulator of ECG recordings, for the demo and for tests.
 
-A rhythm decides when beats come and of which kind they are; `dipole.py` turns them into leads; `noise.py` adds
-what electrodes pick up besides. Every class of both data sets has its model here.
+A rhythm gives the times and kinds of beats; `dipole.py` converts them to leads; `noise.py` adds the usual disturbances.
+Every class of both data sets has its model here.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from ecgquorum.simulation.dipole import (
     left_bundle_beat,
     narrow_beat,
     p_wave,
-    rendered,
+    render_dipole,
     right_bundle_beat,
     st_shift,
     ventricular_beat,
@@ -35,7 +35,7 @@ Vector = tuple[float, float, float]
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """A simulated recording and what is true of it.
+    """A simulated recording and its ground truth.
 
     beat_times_s: the R peaks inside the recording
     beat_kinds:   one letter each: N conducted, S premature atrial, V premature ventricular
@@ -48,7 +48,7 @@ class Simulation:
 
 @dataclass(frozen=True)
 class _Rhythm:
-    """Beats to come: R peak times, the RR interval before each, shape and kind."""
+    """Beats: R peak times, the RR interval before each, shape and kind."""
 
     times_s: Array
     rr_s: Array
@@ -68,20 +68,20 @@ def simulate(
 ) -> Simulation:
     """Simulate one recording of the class `label` (see `LABELS`).
 
-    noise: how much of the usual disturbance to add; 0 gives the bare heart. The same arguments give the same samples.
+    noise: factor on the usual disturbances; 0 adds none. The same arguments give the same samples.
     """
     if label not in _MODELS:
         raise RecordingError(f"expected a class of {', '.join(_MODELS)}, found {label!r}")
     rng = numpy_generator(seed, "simulate", label)
     n_samples = round(seconds * rate_hz)
     rhythm = _MODELS[label](rng, seconds)
-    heart = rendered(rhythm.beats, rhythm.times_s, rhythm.rr_s, n_samples, rate_hz)
+    heart = render_dipole(rhythm.beats, rhythm.times_s, rhythm.rr_s, n_samples, rate_hz)
     if label in ("A", "AF"):
         heart += _fibrillation(rng, n_samples, rate_hz)
-    signal = lead_field(leads) @ (_turned(rng) @ heart)
+    signal = lead_field(leads) @ (_random_rotation(rng) @ heart)
     signal += _disturbance(rng, len(leads), n_samples, rate_hz, noise)
     if label == "~":
-        signal = signal * rng.uniform(0.0, 0.6) + _overwhelming(rng, len(leads), n_samples, rate_hz)
+        signal = signal * rng.uniform(0.0, 0.6) + _strong_noise(rng, len(leads), n_samples, rate_hz)
     inside = (rhythm.times_s >= 0) & (rhythm.times_s < seconds)
     recording = Recording(
         id=recording_id or f"simulated-{label}-{seed}",
@@ -95,7 +95,7 @@ def simulate(
     return Simulation(recording, rhythm.times_s[inside], kinds)
 
 
-# --- when beats come -------------------------------------------------------------------------------------------------
+# --- times of beats ---------------------------------------------------------------------------------------------------
 
 
 def _sinus_intervals(rng: Generator, seconds: float, rate_bpm: tuple[float, float] = (55, 95)) -> Array:
@@ -109,7 +109,7 @@ def _sinus_intervals(rng: Generator, seconds: float, rate_bpm: tuple[float, floa
 
 
 def _steady(rng: Generator, intervals: Array, beat: Beat) -> _Rhythm:
-    """All beats alike."""
+    """A rhythm of identical beats."""
     times = np.cumsum(intervals) - rng.uniform(0.2, 1.0) * intervals[0] - intervals[0]
     return _Rhythm(times, intervals, [beat] * len(times), ["N"] * len(times))
 
@@ -136,14 +136,14 @@ def _with_ectopy(rng: Generator, intervals: Array, beat: Beat, ectopic: Beat, ki
 # --- the classes -----------------------------------------------------------------------------------------------------
 
 
-def _conducted(rng: Generator) -> Wave:
-    """A P wave in its normal place, small in one heart and tall in another."""
+def _normal_p_wave(rng: Generator) -> Wave:
+    """A P wave at its normal time, of random size."""
     x, y, z = (float(v) for v in np.array(P_VECTOR) * rng.uniform(0.4, 1.3))
     return p_wave(rng.uniform(0.125, 0.185), (x, y, z))
 
 
 def _normal(rng: Generator, seconds: float) -> _Rhythm:
-    return _steady(rng, _sinus_intervals(rng, seconds), narrow_beat(_conducted(rng)))
+    return _steady(rng, _sinus_intervals(rng, seconds), narrow_beat(_normal_p_wave(rng)))
 
 
 def _atrial_fibrillation(rng: Generator, seconds: float) -> _Rhythm:
@@ -157,29 +157,29 @@ def _first_degree_block(rng: Generator, seconds: float) -> _Rhythm:
 
 
 def _left_bundle_block(rng: Generator, seconds: float) -> _Rhythm:
-    return _steady(rng, _sinus_intervals(rng, seconds), left_bundle_beat(_conducted(rng)))
+    return _steady(rng, _sinus_intervals(rng, seconds), left_bundle_beat(_normal_p_wave(rng)))
 
 
 def _right_bundle_block(rng: Generator, seconds: float) -> _Rhythm:
-    return _steady(rng, _sinus_intervals(rng, seconds), right_bundle_beat(_conducted(rng)))
+    return _steady(rng, _sinus_intervals(rng, seconds), right_bundle_beat(_normal_p_wave(rng)))
 
 
 def _premature_atrial(rng: Generator, seconds: float) -> _Rhythm:
     strange_p = p_wave(rng.uniform(0.11, 0.15), (0.04, -0.12, 0.05))
-    beat = narrow_beat(_conducted(rng))
+    beat = narrow_beat(_normal_p_wave(rng))
     return _with_ectopy(rng, _sinus_intervals(rng, seconds), beat, narrow_beat(strange_p), "S")
 
 
 def _premature_ventricular(rng: Generator, seconds: float) -> _Rhythm:
     direction = np.array([rng.choice([-1.0, 1.0]), rng.uniform(-1, 1), rng.uniform(-1, 1)])
-    beat = narrow_beat(_conducted(rng))
+    beat = narrow_beat(_normal_p_wave(rng))
     return _with_ectopy(rng, _sinus_intervals(rng, seconds), beat, ventricular_beat(direction), "V")
 
 
-def _shifted_st(*territories: Vector) -> Callable[[Generator, float], _Rhythm]:
+def _st_shift_model(*territories: Vector) -> Callable[[Generator, float], _Rhythm]:
     def model(rng: Generator, seconds: float) -> _Rhythm:
         x, y, z = (float(v) for v in np.array(territories[rng.integers(len(territories))]) * rng.uniform(0.9, 1.8))
-        beat = narrow_beat(_conducted(rng)).with_waves(st_shift((x, y, z)))
+        beat = narrow_beat(_normal_p_wave(rng)).with_waves(st_shift((x, y, z)))
         return _steady(rng, _sinus_intervals(rng, seconds), beat)
 
     return model
@@ -187,7 +187,7 @@ def _shifted_st(*territories: Vector) -> Callable[[Generator, float], _Rhythm]:
 
 def _slow_or_fast(rng: Generator, seconds: float) -> _Rhythm:
     rate = (36.0, 46.0) if rng.random() < 0.5 else (112.0, 145.0)
-    return _steady(rng, _sinus_intervals(rng, seconds, rate), narrow_beat(_conducted(rng)))
+    return _steady(rng, _sinus_intervals(rng, seconds, rate), narrow_beat(_normal_p_wave(rng)))
 
 
 def _other(rng: Generator, seconds: float) -> _Rhythm:
@@ -215,15 +215,15 @@ _MODELS: dict[str, Callable[[Generator, float], _Rhythm]] = {
     "RBBB": _right_bundle_block,
     "PAC": _premature_atrial,
     "PVC": _premature_ventricular,
-    "STD": _shifted_st((-0.14, -0.10, 0.08)),
-    "STE": _shifted_st((0.06, 0.0, -0.20), (-0.05, 0.22, 0.0)),
+    "STD": _st_shift_model((-0.14, -0.10, 0.08)),
+    "STE": _st_shift_model((0.06, 0.0, -0.20), (-0.05, 0.22, 0.0)),
 }
 
 LABELS = tuple(_MODELS)
 """The classes that can be simulated: those of PhysioNet 2017 (N, A, O, ~), then those of CPSC 2018."""
 
 
-# --- around the beats ------------------------------------------------------------------------------------------------
+# --- beside the beats ------------------------------------------------------------------------------------------------
 
 
 def _fibrillation(rng: Generator, n_samples: int, rate_hz: float) -> Array:
@@ -235,8 +235,8 @@ def _fibrillation(rng: Generator, n_samples: int, rate_hz: float) -> Array:
     return np.asarray(np.multiply.outer(rng.uniform(0.02, 0.12) * np.array([-0.4, 0.6, -0.8]), wave))
 
 
-def _turned(rng: Generator) -> Array:
-    """Another chest: the heart turned a little about each axis, its signal a little larger or smaller."""
+def _random_rotation(rng: Generator) -> Array:
+    """(3, 3): a small random rotation of the heart, and a random gain."""
     a, b, c = rng.normal(0, 0.12, 3)
     turn = np.array([[1, -c, b], [c, 1, -a], [-b, a, 1]])
     return np.asarray(rng.uniform(0.75, 1.25) * turn)
@@ -253,7 +253,7 @@ def _disturbance(rng: Generator, n_leads: int, n_samples: int, rate_hz: float, n
     )
 
 
-def _overwhelming(rng: Generator, n_leads: int, n_samples: int, rate_hz: float) -> Array:
+def _strong_noise(rng: Generator, n_leads: int, n_samples: int, rate_hz: float) -> Array:
     """Noise in which no rhythm can be read."""
     return np.asarray(
         electrode.baseline_wander(rng, n_leads, n_samples, rate_hz, rng.uniform(0.2, 0.8))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ecgquorum.ensemble import load_ensemble
+from ecgquorum.ensemble import read_card
 from ecgquorum.ensemble.bundle import add_to_card
 from ecgquorum.evaluation import Scorecard
 from ecgquorum.report import select_results
@@ -10,4 +10,4 @@ from ecgquorum.report import select_results
 
 def pack(model: str | Path, scorecard: Scorecard, out: str | Path) -> Path:
     """Write the bundle of `model` to the new folder `out`, with what the scorecard says of it in its card."""
-    return add_to_card(model, out, {"results": select_results(scorecard, load_ensemble(model).card)})
+    return add_to_card(model, out, {"results": select_results(scorecard, read_card(model))})

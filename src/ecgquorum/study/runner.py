@@ -116,7 +116,7 @@ def _open_own_cohort(study: Study, out: Path, progress: Progress) -> Cohort:
     described = study.cohort
     assert described is not None  # noqa: S101 (checked before anything was written)
     source = open_source(described.source, records=described.records, seconds=described.seconds, seed=described.seed)
-    cohort, _ = build_cohort(source, path, progress=lambda done, total: progress.update("reading", done, total))
+    cohort, _ = build_cohort(source, path, progress=progress)
     return cohort
 
 

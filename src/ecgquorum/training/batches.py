@@ -45,7 +45,7 @@ def make_training_batches(
         indices = order[start : start + recipe.batch_size]
         if len(indices) > 1:
             signals = [
-                _vary(_crop(spec.scaled(cohort.signal(int(i))), n_window, recipe, rng), recipe, rng) for i in indices
+                _vary(_crop(spec.scale(cohort.signal(int(i))), n_window, recipe, rng), recipe, rng) for i in indices
             ]
             yield make_batch(signals, n_window, cohort.labels[indices].tolist()), indices
 

@@ -1,4 +1,4 @@
-"""Triage: which recordings are answered, and which go to people."""
+"""Triage: decide which recordings go to people, and write the worklist."""
 
 from ecgquorum.triage.fhir import write_fhir
 from ecgquorum.triage.policies import POLICIES, Budget, Conformal, ExpectedCost, Policy, Threshold, policy_from

@@ -1,7 +1,7 @@
-"""Triage by other processes or machines: a shard of recordings is read and answered there, and written down here.
+"""Triage by other processes or machines: shards of recordings are read and classified there.
 
-The journal is this command's alone. A shard whose process or machine is lost is done again as a whole, with the same
-answers, so that nothing is in the worklist twice and nothing is missing.
+Only this command writes the journal. A shard whose process or machine is lost is done again as a whole, so that nothing
+is in the worklist twice and nothing is missing.
 """
 
 import atexit
@@ -11,13 +11,15 @@ from contextlib import closing
 from functools import lru_cache
 
 from ecgquorum.ensemble import Ensemble
+from ecgquorum.ensemble.predict_files import Outcome, group_outcomes
 from ecgquorum.errors import ClusterError
 from ecgquorum.parallel import Executor, Task
-from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, is_there
-from ecgquorum.recordings.sandbox import Readers, ReadOptions
-from ecgquorum.triage.journal import Row
+from ecgquorum.preprocessing.prepare import ReadOptions, reading_sandbox
+from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, exists
+from ecgquorum.recordings.sandbox import Sandbox, SandboxLimits
+from ecgquorum.triage.decide import make_entries
+from ecgquorum.triage.journal import JournalEntry
 from ecgquorum.triage.policies import Policy
-from ecgquorum.triage.rows import answered, grouped
 
 SHARD = 64
 
@@ -26,45 +28,53 @@ def classify_distributed(
     executor: Executor,
     ensemble: Ensemble,
     policy: Policy | None,
-    wanted: ReadOptions,
-    n_readers: int,
-    places: Sequence[RecordingPath],
-) -> Iterator[list[Row]]:
-    """A line for each recording, shard by shard, as they come."""
+    options: ReadOptions,
+    limits: SandboxLimits,
+    paths: Sequence[RecordingPath],
+) -> Iterator[list[JournalEntry]]:
+    """Entries for all recordings, a shard at a time, in the order in which they are finished."""
     shards = (
-        Task(f"recordings {start + 1} to {min(start + SHARD, len(places))}", places[start : start + SHARD])
-        for start in range(0, len(places), SHARD)
+        Task(f"recordings {start + 1} to {min(start + SHARD, len(paths))}", paths[start : start + SHARD])
+        for start in range(0, len(paths), SHARD)
     )
-    with closing(executor.run(_answered, shards, (ensemble, policy, wanted, n_readers))) as running:
-        for _, (rows, unseen, host) in running:
-            yield [*rows, *_gone(ensemble, policy, unseen, host)]
+    with closing(executor.run(_classify_shard, shards, (ensemble, policy, options, limits))) as running:
+        for _, (entries, unseen, host) in running:
+            yield [*entries, *_missing_entries(ensemble, policy, unseen, host)]
 
 
-def _gone(ensemble: Ensemble, policy: Policy | None, unseen: Sequence[RecordingPath], host: str) -> list[Row]:
-    """Lines for what has vanished since; but what is still seen here must not be written down as unreadable."""
-    for place in unseen:
-        if is_there(place):
+def _missing_entries(
+    ensemble: Ensemble, policy: Policy | None, unseen: Sequence[RecordingPath], host: str
+) -> list[JournalEntry]:
+    """Entries for files that were deleted meanwhile; files that this machine still sees are an error of the cluster."""
+    for path in unseen:
+        if exists(path):
             raise ClusterError(
-                f"{host}: expected to see {place}, found no such file; every machine of the cluster needs the same "
-                "files at the same place"
+                f"{host}: expected to see {path}, found no such file; every machine of the cluster needs the same "
+                "files at the same path"
             )
-    outcomes = [ReadFailure(place, f"{place}: expected a recording, found no such file") for place in unseen]
-    return answered(ensemble, policy, outcomes) if outcomes else []
+    failures = [ReadFailure(str(path), f"{path}: expected a recording, found no such file") for path in unseen]
+    return make_entries(ensemble, policy, [path.stamp for path in unseen], failures) if failures else []
 
 
-def _answered(
-    ensemble: Ensemble, policy: Policy | None, wanted: ReadOptions, n_readers: int, places: Sequence[RecordingPath]
-) -> tuple[list[Row], list[RecordingPath], str]:
-    """One shard, in whatever process this is; what this machine does not see; and the machine's name."""
-    there = [place for place in places if is_there(place)]
-    outcomes = _readers(wanted, n_readers).outcomes(there)
-    rows = [row for group in grouped(outcomes) for row in answered(ensemble, policy, group)]
-    return rows, [place for place in places if place not in there], socket.gethostname()
+def _classify_shard(
+    ensemble: Ensemble,
+    policy: Policy | None,
+    options: ReadOptions,
+    limits: SandboxLimits,
+    paths: Sequence[RecordingPath],
+) -> tuple[list[JournalEntry], list[RecordingPath], str]:
+    """Entries of one shard, the files that this machine does not see, and its name."""
+    seen = [path for path in paths if exists(path)]
+    stamps = iter([path.stamp for path in seen])
+    entries: list[JournalEntry] = []
+    for group in group_outcomes(_sandbox(options, limits).run(seen)):
+        entries += make_entries(ensemble, policy, [next(stamps) for _ in group], group)
+    return entries, [path for path in paths if path not in seen], socket.gethostname()
 
 
 @lru_cache(maxsize=1)
-def _readers(wanted: ReadOptions, n_readers: int) -> Readers:
-    """The readers of this process, kept from shard to shard: they take longer to start than to read a shard."""
-    readers = Readers(wanted, n_readers)
-    atexit.register(readers.__exit__)
-    return readers
+def _sandbox(options: ReadOptions, limits: SandboxLimits) -> Sandbox[Outcome]:
+    """The readers of this process, kept between shards: starting them takes longer than reading a shard."""
+    sandbox = reading_sandbox(options, limits)
+    atexit.register(sandbox.close)
+    return sandbox

@@ -1,71 +1,85 @@
-"""What triage has answered so far, one row a recording, safe against being killed at any moment.
+"""The results of a triage so far, in a database that survives being killed at any moment.
 
-Recordings are answered in groups, and a group is written as one transaction: a killed run does its last group again, as
-a whole and with the same result. A database keeps memory flat, however many recordings there are.
+Recordings are classified in groups, and a group is written as one transaction: a killed run repeats its last group. The
+database also keeps memory use constant, however many recordings there are.
 """
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from ecgquorum.ensemble.result import Result
 from ecgquorum.errors import TriageError
-from ecgquorum.recordings.discovery import RecordingPath
+from ecgquorum.preprocessing.prepare import NO_PREVIEW, TracePreview
 
-Row = dict[str, Any]
+FORMAT = 2
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS about (facts TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS answers (
+CREATE TABLE IF NOT EXISTS results (
     source TEXT PRIMARY KEY,
     stamp TEXT NOT NULL,
     decision TEXT NOT NULL,
     quality TEXT NOT NULL,
     uncertainty REAL,
-    answer TEXT NOT NULL
+    result TEXT NOT NULL,
+    preview TEXT NOT NULL
 );
 """
 _MOST_URGENT_FIRST = """
-SELECT answer FROM answers
+SELECT result, stamp, preview, decision FROM results
 ORDER BY CASE decision WHEN 'deferred' THEN 0 WHEN 'certain' THEN 1 ELSE 2 END, uncertainty DESC, source
 """
-_MOST_URGENT_FIRST_WITHIN = """
+_WITHIN_BUDGET = """
 WITH ranked AS (
-    SELECT *, row_number() OVER (PARTITION BY quality ORDER BY uncertainty DESC, source) AS place FROM answers
+    SELECT *, row_number() OVER (PARTITION BY quality ORDER BY uncertainty DESC, source) AS rank FROM results
 )
 SELECT
-    answer,
-    CASE WHEN quality <> 'usable' THEN decision WHEN place <= :n THEN 'deferred' ELSE 'certain' END AS rationed
+    result,
+    stamp,
+    preview,
+    CASE WHEN quality <> 'usable' THEN decision WHEN rank <= :n THEN 'deferred' ELSE 'certain' END AS chosen
 FROM ranked
-ORDER BY CASE rationed WHEN 'deferred' THEN 0 WHEN 'certain' THEN 1 ELSE 2 END, uncertainty DESC, source
+ORDER BY CASE chosen WHEN 'deferred' THEN 0 WHEN 'certain' THEN 1 ELSE 2 END, uncertainty DESC, source
 """
+
+
+@dataclass(frozen=True)
+class JournalEntry:
+    """A result, the stamp of its files when they were read, and a preview of the signal for the page."""
+
+    result: Result
+    stamp: str = ""
+    preview: TracePreview = NO_PREVIEW
 
 
 class Journal:
-    """The file of answers; `about` says what every one of them was computed with.
+    """The database of results; `about` holds what all of them were computed with.
 
-    n_added: how many were added since it was opened
+    n_added: results added since it was opened
     """
 
-    def __init__(self, path: Path, about: Row) -> None:
+    def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
         self.path = path
         self.n_added = 0
         path.parent.mkdir(parents=True, exist_ok=True)
-        with self._telling():
+        facts = json.dumps(dict(about) | {"format": FORMAT}, sort_keys=True)
+        with self._translate_errors():
             self._database = sqlite3.connect(path)
             self._database.execute("PRAGMA synchronous = FULL")
             self._database.executescript(_TABLES)
             with self._database:
                 found = self._database.execute("SELECT facts FROM about").fetchone()
-                facts = json.dumps(about, sort_keys=True)
                 if found is None:
                     self._database.execute("INSERT INTO about VALUES (?)", (facts,))
         if found is not None and found[0] != facts:
             self.close()
             raise TriageError(
-                f"{path.parent}: expected answers of the same model and options, found others; choose another --out"
+                f"{path.parent}: holds results of another model, other options or another version; choose another --out"
             )
 
     def __enter__(self) -> Self:
@@ -75,56 +89,67 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the database."""
         self._database.close()
 
     def __len__(self) -> int:
-        return int(self._one("SELECT count(*) FROM answers"))
+        return int(self._value("SELECT count(*) FROM results"))
 
-    def has(self, place: RecordingPath) -> bool:
-        """Whether the recording is answered, and its files are still those that were read."""
-        return bool(
-            self._one("SELECT EXISTS (SELECT 1 FROM answers WHERE source = ? AND stamp = ?)", str(place), place.stamp)
-        )
+    def has(self, source: str, stamp: str) -> bool:
+        """Whether there is a result for the recording, and its files have not changed since."""
+        query = "SELECT EXISTS (SELECT 1 FROM results WHERE source = ? AND stamp = ?)"
+        return bool(self._value(query, source, stamp))
 
-    def add(self, rows: Sequence[Row]) -> None:
-        """One group of answers; on the disk when this returns."""
-        columns = ("source", "stamp", "decision", "quality", "uncertainty")
-        values = [(*(row[name] for name in columns), json.dumps(row, ensure_ascii=False)) for row in rows]
-        with self._telling(), self._database:
-            self._database.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)", values)
-        self.n_added += len(rows)
+    def add(self, entries: Sequence[JournalEntry]) -> None:
+        """Add a group of results; they are on disk when this returns."""
+        values = [
+            (
+                entry.result.source,
+                entry.stamp,
+                entry.result.decision,
+                str(entry.result.quality.severity),
+                entry.result.uncertainty,
+                json.dumps(entry.result.to_json(), ensure_ascii=False),
+                json.dumps(asdict(entry.preview)),
+            )
+            for entry in entries
+        ]
+        with self._translate_errors(), self._database:
+            self._database.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        self.n_added += len(entries)
 
-    def rows(self) -> Iterator[Row]:
-        """Every answer: what goes to people first, the most uncertain at the top; what cannot be read last."""
-        with self._telling():
-            for (answer,) in self._database.execute(_MOST_URGENT_FIRST):
-                yield json.loads(answer)
+    def entries(self, budget: float | None = None) -> Iterator[JournalEntry]:
+        """Every result: deferred ones first, the most uncertain at the top; unreadable ones last.
 
-    def rationed_rows(self, share: float) -> Iterator[Row]:
-        """Every answer, where the most uncertain of all go to people, and no more than this share of them.
-
-        Those of doubtful quality go whatever the share is, and count.
+        budget: defer the most uncertain, so that at most this share of all is deferred, instead of what was decided one
+                by one; those of doubtful quality are deferred in any case, and count
         """
-        doubtful = self._one("SELECT count(*) FROM answers WHERE decision = 'deferred' AND quality = 'doubtful'")
-        n_deferred = max(0, int(share * len(self) + 1e-9) - int(doubtful))
-        with self._telling():
-            for answer, decision in self._database.execute(_MOST_URGENT_FIRST_WITHIN, {"n": n_deferred}):
-                row: Row = json.loads(answer)
-                if row["quality"] == "usable":
-                    chosen = decision == "deferred"
-                    row |= {"decision": decision, "reason": f"among the {share:.0%} most uncertain" if chosen else ""}
-                yield row
+        query, values = _MOST_URGENT_FIRST, {}
+        if budget is not None:
+            n_doubtful = self._value(
+                "SELECT count(*) FROM results WHERE decision = 'deferred' AND quality = 'doubtful'"
+            )
+            query, values = _WITHIN_BUDGET, {"n": max(0, int(budget * len(self) + 1e-9) - int(n_doubtful))}
+        with self._translate_errors():
+            for plain, stamp, preview, decision in self._database.execute(query, values):
+                result = Result.from_json(json.loads(plain))
+                if budget is not None and str(result.quality.severity) == "usable":
+                    deferred = decision == "deferred"
+                    result = result.with_decision(
+                        decision, f"among the {budget:.0%} most uncertain" if deferred else ""
+                    )
+                shown = json.loads(preview)
+                yield JournalEntry(result, stamp, TracePreview(tuple(shown["microvolts"]), shown["seconds"]))
 
-    def _one(self, query: str, *values: str) -> Any:
-        with self._telling():
+    def _value(self, query: str, *values: str) -> Any:
+        with self._translate_errors():
             return self._database.execute(query, values).fetchone()[0]
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
             raise TriageError(
-                f"{self.path}: expected the answers of an earlier triage, found: {error}; choose another --out"
+                f"{self.path}: expected the journal of an earlier triage, found: {error}; choose another --out"
             ) from error

@@ -1,4 +1,7 @@
-"""When to answer, and when to ask a person: four policies, each fitted on the tune part and kept in a bundle's card."""
+"""Four policies that decide which recordings go to people; fitted on the tune part, stored in a bundle's card.
+
+Policies compare the rounded numbers that are printed, so that a decision always agrees with the numbers beside it.
+"""
 
 import math
 from abc import ABC, abstractmethod
@@ -20,21 +23,21 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Policy(ABC):
-    """A rule that sends some recordings to people."""
+    """A rule that defers some recordings to people."""
 
     kind: ClassVar[str]
 
     @abstractmethod
-    def deferred(self, prediction: Prediction) -> Flags:
-        """(record,): which recordings a person is to read."""
+    def defer(self, prediction: Prediction) -> Flags:
+        """(record,): which recordings a person should read."""
 
     @abstractmethod
     def sentence(self) -> str:
-        """What the policy does, for people."""
+        """The policy in one sentence."""
 
-    def reason(self, prediction: Prediction, place: int) -> str:
-        """Why the recording at `place` is deferred."""
-        return f"uncertainty {prediction.uncertainty[place]:.{DECIMALS}f}"
+    def reason(self, prediction: Prediction, index: int) -> str:
+        """Why the recording at `index` is deferred."""
+        return f"uncertainty {prediction.uncertainty[index]:.{DECIMALS}f}"
 
     @final
     def card(self) -> dict[str, Any]:
@@ -45,7 +48,7 @@ class Policy(ABC):
 @final
 @dataclass(frozen=True)
 class Threshold(Policy):
-    """Defer what is more uncertain than a threshold on normalised uncertainty."""
+    """Defer recordings with a normalised uncertainty above a threshold."""
 
     kind = "threshold"
     threshold: float
@@ -54,38 +57,38 @@ class Threshold(Policy):
         if not math.isfinite(self.threshold):
             raise PolicyError(f"threshold: expected a number, found {self.threshold}")
 
-    def deferred(self, prediction: Prediction) -> Flags:
-        """Printed uncertainty above the threshold."""
+    def defer(self, prediction: Prediction) -> Flags:
+        """Uncertainty above the threshold."""
         return _exceeds(prediction.uncertainty, self.threshold)
 
     def sentence(self) -> str:
-        """What it does."""
+        """The policy in one sentence."""
         return f"A recording goes to people when its normalised uncertainty is above {self.threshold:.{DECIMALS}g}."
 
 
 @final
 @dataclass(frozen=True)
 class Budget(Policy):
-    """Defer the most uncertain share: by the threshold that sends that share of the tune part to people."""
+    """Defer the most uncertain recordings, by the threshold that defers a given share of the tune part."""
 
     kind = "budget"
     share: float
     threshold: float
 
     @classmethod
-    def fitted(cls, prediction: Prediction, share: float) -> Self:
-        """The threshold that at most `share` of these recordings exceed, midway between two of them."""
+    def fit(cls, prediction: Prediction, share: float) -> Self:
+        """Fit the threshold that at most `share` of these recordings exceed, midway between two of them."""
         if not 0 <= share <= 1:
             raise PolicyError(f"budget: expected a share from 0 to 1, or 0 % to 100 %, found {share:g}")
         n_kept = int(np.ceil((1 - share) * len(prediction) - 1e-9))
         return cls(share, _midpoint_above(prediction.uncertainty, n_kept) if n_kept else -1.0)
 
-    def deferred(self, prediction: Prediction) -> Flags:
-        """Printed uncertainty above the threshold."""
+    def defer(self, prediction: Prediction) -> Flags:
+        """Uncertainty above the threshold."""
         return _exceeds(prediction.uncertainty, self.threshold)
 
     def sentence(self) -> str:
-        """What it does."""
+        """The policy in one sentence."""
         return (
             f"About {self.share:.0%} of the recordings go to people: those with a normalised uncertainty above "
             f"{self.threshold:.{DECIMALS}g}, which at most {self.share:.0%} of the tune part exceeded."
@@ -95,9 +98,9 @@ class Budget(Policy):
 @final
 @dataclass(frozen=True)
 class ExpectedCost(Policy):
-    """Defer what would cost more in expected errors, by calibrated probabilities, than a review does.
+    """Defer recordings whose expected cost of an error, by calibrated probabilities, exceeds the cost of a review.
 
-    costs: of answering the second class where the first is true: {true: {answered: cost}}; 1 for errors not named
+    costs: of predicting the second class where the first is true: {true: {predicted: cost}}; 1 for errors not named
     """
 
     kind = "cost"
@@ -110,35 +113,35 @@ class ExpectedCost(Policy):
             raise PolicyError(f"cost: expected costs of 0 or more, found {costs}")
         free = [name for name, row in self.costs.items() if row.get(name)]
         if free:
-            raise PolicyError(f"cost: expected none for the right answer, found one for {', '.join(free)}")
+            raise PolicyError(f"cost: expected none for the right class, found one for {', '.join(free)}")
 
-    def expected(self, prediction: Prediction) -> Array:
-        """(record,): the expected cost of the answer that is given."""
-        answers = prediction.label_index
-        return np.asarray((prediction.probs * self._matrix(prediction.classes)[:, answers].T).sum(axis=1))
+    def expected_cost(self, prediction: Prediction) -> Array:
+        """(record,): sum_t p_t cost(t, label), by calibrated probabilities p."""
+        costs = self._matrix(prediction.classes)[:, prediction.label_index].T
+        return np.asarray((prediction.probs * costs).sum(axis=1))
 
     def _matrix(self, classes: tuple[str, ...]) -> Array:
-        """(true, answered)."""
-        named = {*self.costs, *(answered for row in self.costs.values() for answered in row)}
+        """(true, predicted)."""
+        named = {*self.costs, *(predicted for row in self.costs.values() for predicted in row)}
         unknown = named - set(classes)
         if unknown:
             raise PolicyError(f"cost: expected classes of {', '.join(classes)}, found {', '.join(sorted(unknown))}")
         return np.array([[0.0 if t == a else self.costs.get(t, {}).get(a, 1.0) for a in classes] for t in classes])
 
-    def deferred(self, prediction: Prediction) -> Flags:
-        """A printed expected cost above that of a review."""
-        return _exceeds(self.expected(prediction), self.review)
+    def defer(self, prediction: Prediction) -> Flags:
+        """An expected cost above that of a review."""
+        return _exceeds(self.expected_cost(prediction), self.review)
 
-    def reason(self, prediction: Prediction, place: int) -> str:
-        """The two costs."""
-        return f"expected cost {self.expected(prediction)[place]:.{DECIMALS}f}, a review {self.review:g}"
+    def reason(self, prediction: Prediction, index: int) -> str:
+        """The expected cost and that of a review."""
+        return f"expected cost {self.expected_cost(prediction)[index]:.{DECIMALS}f}, a review {self.review:g}"
 
     def sentence(self) -> str:
-        """What it does."""
-        named = [f"{cost:g} for {t} answered as {a}" for t, row in self.costs.items() for a, cost in row.items()]
+        """The policy in one sentence."""
+        named = [f"{cost:g} for {t} predicted as {a}" for t, row in self.costs.items() for a, cost in row.items()]
         errors = f" (errors cost {', '.join(named)}, others 1)" if named else " (every error costs 1)"
         return (
-            "A recording goes to people when the expected cost of answering it, by calibrated probabilities, is above "
+            "A recording goes to people when the expected cost of its label, by calibrated probabilities, is above "
             f"that of a review, {self.review:g}{errors}."
         )
 
@@ -146,10 +149,10 @@ class ExpectedCost(Policy):
 @final
 @dataclass(frozen=True)
 class Conformal(Policy):
-    """Defer what has not exactly one class in its prediction set (split conformal, adaptive prediction sets).
+    """Defer recordings with more than one class in the prediction set (split conformal, adaptive prediction sets).
 
-    Sets hold the likeliest classes until their probabilities reach `quantile`. On recordings like those of the tune
-    part the true class is in the set with a probability of at least 1 - alpha.
+    A set holds the most probable classes until their probabilities reach `quantile`. On recordings like those of the
+    tune part the true class is in the set with a probability of at least 1 - alpha.
     """
 
     kind = "conformal"
@@ -157,35 +160,35 @@ class Conformal(Policy):
     quantile: float
 
     @classmethod
-    def fitted(cls, prediction: Prediction, truth: Labels, alpha: float) -> Self:
-        """The quantile of the scores of these recordings, with the correction for their number."""
+    def fit(cls, prediction: Prediction, truth: Labels, alpha: float) -> Self:
+        """Fit the quantile of the scores of these recordings, with the correction for their number."""
         if not 0 < alpha < 1:
             raise PolicyError(f"conformal: expected an error rate between 0 and 1, found {alpha:g}")
         n = len(truth)
         rank = int(np.ceil((n + 1) * (1 - alpha)))
-        scores = _reached(prediction.probs)[np.arange(n), truth]
+        scores = _cumulative(prediction.probs)[np.arange(n), truth]
         return cls(alpha, _midpoint_above(scores, rank) if rank <= n else 1.0)
 
     def sets(self, prediction: Prediction) -> Flags:
-        """(record, class): which classes are in each recording's set; the likeliest always is."""
-        inside = ~_exceeds(_reached(prediction.probs), self.quantile)
+        """(record, class): which classes are in each recording's set; the most probable always is."""
+        inside = ~_exceeds(_cumulative(prediction.probs), self.quantile)
         inside[np.arange(len(prediction)), prediction.label_index] = True
         return np.asarray(inside)
 
-    def deferred(self, prediction: Prediction) -> Flags:
+    def defer(self, prediction: Prediction) -> Flags:
         """More than one class in the set."""
         return np.asarray(self.sets(prediction).sum(axis=1) != 1)
 
-    def reason(self, prediction: Prediction, place: int) -> str:
-        """The set."""
-        names = [name for name, inside in zip(prediction.classes, self.sets(prediction)[place], strict=True) if inside]
+    def reason(self, prediction: Prediction, index: int) -> str:
+        """The classes of the set."""
+        names = [name for name, inside in zip(prediction.classes, self.sets(prediction)[index], strict=True) if inside]
         return f"it may be {' or '.join(names)}"
 
     def sentence(self) -> str:
-        """What it does."""
+        """The policy in one sentence."""
         return (
-            "A recording goes to people unless one class alone is plausible; on recordings like those of the tune part "
-            f"the truth is among the plausible classes in at least {1 - self.alpha:.0%} of cases."
+            "A recording goes to people unless its prediction set has one class; on recordings like those of the tune "
+            f"part the true class is in the set in at least {1 - self.alpha:.0%} of cases."
         )
 
 
@@ -200,7 +203,7 @@ def _midpoint_above(values: Array, n_below: int) -> float:
     return float(ordered[n_below - 1 : n_below + 1].mean() if n_below < len(ordered) else ordered[-1] + TOLERANCE)
 
 
-def _reached(probs: Array) -> Array:
+def _cumulative(probs: Array) -> Array:
     """(record, class): the probability of all classes that are at least as likely as this one."""
     order = np.argsort(-probs, axis=1, kind="stable")
     reached = np.cumsum(np.take_along_axis(probs, order, axis=1), axis=1)
@@ -210,11 +213,11 @@ def _reached(probs: Array) -> Array:
 
 
 POLICIES: dict[str, type[Policy]] = {policy.kind: policy for policy in (Threshold, Budget, ExpectedCost, Conformal)}
-"""Every kind of policy that a card can hold."""
+"""Every kind of policy, by name."""
 
 
 def policy_from(card: Mapping[str, Any]) -> Policy:
-    """The policy that a bundle's card holds."""
+    """The policy in a bundle's card."""
     fields = dict(card)
     kind = POLICIES.get(str(fields.pop("kind", "")))
     try:

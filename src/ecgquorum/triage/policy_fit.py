@@ -1,4 +1,4 @@
-"""Fitting a policy on the tune part, and keeping it in a bundle's card."""
+"""Fit a policy on the tune part of a cohort."""
 
 import json
 from pathlib import Path
@@ -10,14 +10,14 @@ from ecgquorum.errors import PolicyError
 from ecgquorum.triage.policies import Budget, Conformal, ExpectedCost, Policy, Threshold, policy_from
 
 KINDS = {"threshold": 0.5, "budget": 0.1, "cost": 0.1, "conformal": 0.1}
-"""Kinds of policy, and the number that each takes by default: uncertainty, share, cost of a review, error rate."""
+"""Kinds of policy and their default values: uncertainty, share, cost of a review, error rate."""
 
 
 def fit_policy(ensemble: Ensemble, cohort: Cohort, kind: str, value: float, costs: Any = None) -> Policy:
-    """The policy of this kind for the ensemble, fitted on the cohort's tune part.
+    """Fit a policy of this kind for the ensemble on the tune part of the cohort.
 
-    value: the threshold, the share that goes to people, the cost of a review, or the rate of sets that miss the truth
-    costs: of errors, {true: {answered: cost}}, for the kind "cost"
+    value: the threshold, the share that goes to people, the cost of a review, or the error rate of prediction sets
+    costs: of errors, {true: {predicted: cost}}, for the kind "cost"
     """
     if kind not in KINDS:
         raise PolicyError(f"expected a policy of {', '.join(KINDS)}, found {kind!r}")
@@ -33,16 +33,16 @@ def fit_policy(ensemble: Ensemble, cohort: Cohort, kind: str, value: float, cost
     if len(prediction) == 0:
         raise PolicyError(f"{cohort.path}: expected recordings in the tune part, found none")
     if kind == "budget":
-        return Budget.fitted(prediction, value)
+        return Budget.fit(prediction, value)
     if kind == "conformal":
-        return Conformal.fitted(prediction, cohort.labels[cohort.part("tune")], value)
+        return Conformal.fit(prediction, cohort.labels[cohort.part("tune")], value)
     policy = ExpectedCost(value, costs or {})
-    policy.deferred(prediction)  # refuses classes that are not the model's
+    policy.defer(prediction)  # raises for classes that the model does not have
     return policy
 
 
 def read_costs(path: Path) -> dict[str, dict[str, float]]:
-    """A cost matrix from JSON: {"A": {"N": 10}}, what answering N costs where A is true."""
+    """Read a cost matrix from JSON: {"A": {"N": 10}} is the cost of predicting N where A is true."""
     try:
         found = json.loads(path.read_text())
         return {str(t): {str(a): float(cost) for a, cost in row.items()} for t, row in found.items()}

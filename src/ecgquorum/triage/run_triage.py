@@ -1,26 +1,26 @@
-"""Triage of any number of files: read apart, classify, decide, write a worklist; may be killed and gone on with.
+"""Triage any number of files: read, classify, decide, write a worklist; may be killed and continued.
 
-DIR/journal.sqlite  every answer so far, which a later call goes on from
-DIR/worklist.csv    what goes to people first, the most uncertain at the top; then what is certain
-DIR/worklist.jsonl  the same with every probability
-DIR/worklist.html   the same to look at
+DIR/journal.sqlite  every result so far; a later call continues from it
+DIR/worklist.csv    recordings for people first, the most uncertain at the top; then the certain ones
+DIR/worklist.jsonl  the same with all probabilities
+DIR/worklist.html   the same as a page
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ecgquorum.ensemble import Ensemble
+from ecgquorum.ensemble.predict_files import group_outcomes
 from ecgquorum.errors import TriageError
 from ecgquorum.parallel import Executor
+from ecgquorum.preprocessing.prepare import ReadOptions, read_recordings
+from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, discover_recordings, is_settled
-from ecgquorum.recordings.sandbox import Outcome, ReadOptions, read_sandboxed
+from ecgquorum.recordings.sandbox import LIMITS, SandboxLimits
+from ecgquorum.triage.decide import make_entries
 from ecgquorum.triage.distributed import classify_distributed
-from ecgquorum.triage.journal import Journal, Row
+from ecgquorum.triage.journal import Journal, JournalEntry
 from ecgquorum.triage.policies import Policy
-from ecgquorum.triage.rows import answered, grouped
-
-Told = Callable[[int, int], None]
-"""How many recordings are behind us, and of how many."""
 
 
 def triage_files(
@@ -29,70 +29,65 @@ def triage_files(
     paths: Iterable[str | Path],
     out: str | Path,
     *,
-    wanted: ReadOptions | None = None,
-    n_readers: int = 2,
-    told: Told | None = None,
+    options: ReadOptions | None = None,
+    limits: SandboxLimits = LIMITS,
+    progress: Progress = NO_PROGRESS,
     only_settled: bool = False,
     executor: Executor | None = None,
 ) -> Journal:
-    """Answer every recording that is new or has changed; gives the journal, from which the worklist is written.
+    """Classify every recording that is new or has changed; returns the journal, from which the worklist is written.
 
-    policy:       which of them go to people; None: only those of doubtful quality, until the worklist rations them
-    n_readers:    processes that read; for each process of the executor's, where there is one
-    executor:     who reads and answers; None: this process and its readers
-    only_settled: leave alone what may still be on its way: files changed a moment ago, headers without their signal
+    policy:       which recordings go to people; None: only those of doubtful quality, until `write_worklist` applies a
+                  budget
+    limits:       of the processes that read; for each process of the executor, where there is one
+    executor:     where to read and classify; None: this process and its readers
+    only_settled: leave out files that changed a moment ago and headers without their signal
     """
     out = Path(out)
     if out.exists() and not out.is_dir():
         raise TriageError(f"{out}: expected a folder, found a file")
-    wanted = wanted or ReadOptions(ensemble.input)
+    options = options or ReadOptions(ensemble.input)
+    defaults = options.defaults
     about = {
         "model": ensemble.card.get("weights_sha256", ""),
         "policy": policy.card() if policy else None,
-        "lead": wanted.lead,
-        "hints": [wanted.hints.rate_hz, list(wanted.hints.leads or ()), wanted.hints.units],
+        "lead": options.lead,
+        "defaults": [defaults.rate_hz, list(defaults.leads or ()), defaults.units],
     }
     journal = Journal(out / "journal.sqlite", about)
     own = out.resolve() / "worklist.csv"  # which could be taken for a recording
-    waiting = [found for found in discover_recordings(paths, without=own) if not journal.has(_place(found))]
+    waiting = [found for found in discover_recordings(paths, exclude=own, allow_empty=True) if not _has(journal, found)]
     if only_settled:
-        waiting = [place for place in waiting if isinstance(place, RecordingPath) and is_settled(place)]
-    lost = [place for place in waiting if isinstance(place, ReadFailure)]
-    there = [place for place in waiting if isinstance(place, RecordingPath)]
+        waiting = [found for found in waiting if isinstance(found, RecordingPath) and is_settled(found)]
     done = len(journal)
     total = done + len(waiting)
-    for rows in _answers(ensemble, policy, wanted, n_readers, lost, there, executor):
-        journal.add(rows)
-        done += len(rows)
-        if told:
-            told(done, total)
+    for entries in _classify(ensemble, policy, options, limits, waiting, executor):
+        journal.add(entries)
+        done += len(entries)
+        progress.update("recordings", done, total)
     return journal
 
 
-def _place(found: RecordingPath | ReadFailure) -> RecordingPath:
-    return found if isinstance(found, RecordingPath) else found.place
+def _has(journal: Journal, found: RecordingPath | ReadFailure) -> bool:
+    return journal.has(str(found), found.stamp) if isinstance(found, RecordingPath) else journal.has(found.source, "")
 
 
-def _answers(
+def _classify(
     ensemble: Ensemble,
     policy: Policy | None,
-    wanted: ReadOptions,
-    n_readers: int,
-    lost: Sequence[ReadFailure],
-    there: Sequence[RecordingPath],
+    options: ReadOptions,
+    limits: SandboxLimits,
+    waiting: Sequence[RecordingPath | ReadFailure],
     executor: Executor | None,
-) -> Iterator[list[Row]]:
-    """Lines for all of them, some at a time."""
-    if executor and there:
-        if lost:
-            yield answered(ensemble, policy, lost)
-        yield from classify_distributed(executor, ensemble, policy, wanted, n_readers, there)
+) -> Iterator[list[JournalEntry]]:
+    """Entries for all recordings, a group at a time."""
+    missing = [found for found in waiting if isinstance(found, ReadFailure)]
+    paths = [found for found in waiting if isinstance(found, RecordingPath)]
+    if missing:
+        yield make_entries(ensemble, policy, [""] * len(missing), missing)
+    if executor and paths:
+        yield from classify_distributed(executor, ensemble, policy, options, limits, paths)
         return
-    outcomes = _chained(lost, read_sandboxed(there, wanted, n_readers=n_readers) if there else iter(()))
-    for group in grouped(outcomes):
-        yield answered(ensemble, policy, group)
-
-
-def _chained(lost: Sequence[ReadFailure], read: Iterator[Outcome]) -> Iterator[Outcome]:
-    yield from lost
-    yield from read
+    stamps = iter([path.stamp for path in paths])
+    for group in group_outcomes(read_recordings(paths, options, limits=limits)):
+        yield make_entries(ensemble, policy, [next(stamps) for _ in group], group)

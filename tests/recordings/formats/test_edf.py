@@ -70,5 +70,5 @@ def test_a_lone_signal_that_says_to_be_another_is_no_ecg(write_edf, given):
 
 @pytest.mark.parametrize(("old", "new"), [(b"-9      9 ", b"9       9 "), (b"-32768  32767", b"32767   32767")])
 def test_samples_without_a_scale_are_refused(write_edf, old, new):
-    with pytest.raises(RecordingError, match="a.edf.*'II'.*it has no scale"):
+    with pytest.raises(RecordingError, match="a.edf.*'II'.*the signal has no scale"):
         read(patched(write_edf("II"), old, new))

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from ecgquorum import read
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.filetree import Folder
+from ecgquorum.recordings.file_defaults import NO_DEFAULTS
+from ecgquorum.recordings.filetree import Folder, OpenedFile
 from ecgquorum.recordings.formats.wfdb_record import read_wfdb
 
 
@@ -164,7 +165,7 @@ def test_no_header_however_mangled_raises_anything_else(tmp_path_factory, data):
     (folder / "r.hea").write_bytes(text)
     tracemalloc.start()
     try:
-        read_wfdb(Folder(folder), "r")
+        read_wfdb(OpenedFile(Folder(folder), "r.hea"), NO_DEFAULTS)
     except RecordingError:
         pass
     finally:

@@ -4,9 +4,10 @@ import math
 from dataclasses import dataclass
 
 import torch
-from ecgquorum.attacks import Attack, Model
 from torch import Tensor
 from torch.nn import functional as F
+
+from ecgquorum.attacks import Attack, Model
 
 
 @dataclass(frozen=True, kw_only=True)

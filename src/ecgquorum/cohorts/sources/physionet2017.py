@@ -1,15 +1,12 @@
 """PhysioNet/CinC Challenge 2017: single-lead recordings of 9 to 61 s at 300 Hz; normal, fibrillation, other, noise."""
 
 import csv
-from dataclasses import replace
-from functools import partial
 from pathlib import Path, PurePosixPath
 
-from ecgquorum.cohorts.sources.source import Source
+from ecgquorum.cohorts.sources.source import Source, SourceRecord
 from ecgquorum.errors import CohortError
-from ecgquorum.recordings import UNNAMED_LEAD, Recording
+from ecgquorum.recordings import UNNAMED_LEAD, RecordingPath
 from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
-from ecgquorum.recordings.readers import read_from
 
 NAME = "PhysioNet/CinC Challenge 2017"
 CLASS_NAMES = {
@@ -32,29 +29,29 @@ LABEL_FILES = (
 
 
 def physionet2017(tree: FileTree) -> Source | None:
-    """The data set in this folder or archive; None when it is not there.
+    """Recognise the data set in a folder or archive; None if it is something else.
 
     Labels are taken from the newest label file inside or beside the archive.
     """
-    places: list[FileTree | _Beside] = [tree]
+    label_trees: list[FileTree | _Beside] = [tree]
     if isinstance(tree, Folder):
         if (tree.path / ARCHIVE).is_file():
             tree = open_tree(tree.path / ARCHIVE)
-            places.append(tree)
+            label_trees.append(tree)
     else:
-        places.append(_Beside(tree.path.parent))
-    for wanted in LABEL_FILES:
-        for place in places:
-            for name in place.sizes:
-                if PurePosixPath(name).name == wanted:
-                    labels = _labels(place.read(name), place.where(name))
+        label_trees.append(_Beside(tree.path.parent))
+    for label_file in LABEL_FILES:
+        for label_tree in label_trees:
+            for name in label_tree.sizes:
+                if PurePosixPath(name).name == label_file:
+                    labels = _read_labels(label_tree.read(name), label_tree.where(name))
                     if labels is not None:
-                        return _source(tree, labels, place.where(name), wanted)
+                        return _make_source(tree, labels, label_tree.where(name), label_file)
     return None
 
 
 class _Beside:
-    """Just the label files that lie next to an archive."""
+    """The label files next to an archive."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -67,8 +64,8 @@ class _Beside:
         return (self.path / name).read_bytes()
 
 
-def _labels(content: bytes, where: str) -> dict[str, str] | None:
-    """id -> label; None when this is a label file of something else."""
+def _read_labels(content: bytes, where: str) -> dict[str, str] | None:
+    """id -> label; None if this is a label file of something else."""
     rows = [[cell.strip() for cell in row] for row in csv.reader(content.decode("utf-8-sig", "replace").splitlines())]
     numbered = [(number, row) for number, row in enumerate(rows, start=1) if any(row)]
     wrong = [(number, row) for number, row in numbered if len(row) != 2 or row[1] not in CLASS_NAMES]
@@ -82,8 +79,8 @@ def _labels(content: bytes, where: str) -> dict[str, str] | None:
     return {row[0]: row[1] for _, row in numbered}
 
 
-def _source(tree: FileTree, labels: dict[str, str], where: str, label_file: str) -> Source:
-    headers: dict[str, str] = {}  # the sample entry beside the training set holds copies under the same names
+def _make_source(tree: FileTree, labels: dict[str, str], where: str, label_file: str) -> Source:
+    headers: dict[str, str] = {}  # the sample entry next to the training set holds copies with the same names
     for name in tree.sizes:
         if name.endswith(".hea"):
             headers.setdefault(PurePosixPath(name).stem, name)
@@ -95,19 +92,16 @@ def _source(tree: FileTree, labels: dict[str, str], where: str, label_file: str)
     unlabelled = len(headers.keys() - labels.keys())
     if unlabelled:
         notices.append(f"{unlabelled} recordings have no line in {label_file} and are left out")
-    load = {
-        record: partial(_load, tree, headers.get(record, f"{record}.hea"), label) for record, label in labels.items()
+    records = {
+        record: SourceRecord(RecordingPath(str(tree.path), headers.get(record, f"{record}.hea")), (label,))
+        for record, label in labels.items()
     }
     return Source(
         name=NAME,
         classes=tuple(CLASS_NAMES),
         class_names=CLASS_NAMES,
-        load=load,
+        records=records,
         leads=(UNNAMED_LEAD,),
         rate_hz=RATE_HZ,
         notices=tuple(notices),
     )
-
-
-def _load(tree: FileTree, name: str, label: str) -> Recording:
-    return replace(read_from(tree, name), labels=(label,))

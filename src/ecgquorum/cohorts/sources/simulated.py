@@ -1,12 +1,13 @@
 """Simulated cohorts that look like the two data sets: `synthetic:physionet2017` and `synthetic:cpsc2018`."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ecgquorum._internal.seeds import derive_seed, numpy_generator
 from ecgquorum.cohorts.sources import cpsc2018, physionet2017
-from ecgquorum.cohorts.sources.source import Source
+from ecgquorum.cohorts.sources.source import Source, SourceRecord
 from ecgquorum.errors import CohortError
 from ecgquorum.recordings import STANDARD_LEADS, UNNAMED_LEAD, Recording
 from ecgquorum.simulation import simulate
@@ -33,16 +34,14 @@ def synthetic(name: str, *, records: int, seconds: float, seed: int) -> Source:
     rng = numpy_generator(seed, "cohort", name)
     labels = rng.choice(classes, size=records, p=shares)
     noise = rng.lognormal(np.log(_USUAL_NOISE), _NOISE_SPREAD, size=records)
-    load = {}
+    made: dict[str, SourceRecord] = {}
     for index in range(records):
-        record, drawn = f"S{index:05d}", derive_seed(seed, name, index)
-        load[record] = partial(_load, str(labels[index]), drawn, seconds, rate_hz, leads, float(noise[index]), record)
-    return Source(f"simulated {name}", classes, class_names, load, leads, rate_hz)
+        record, label = f"S{index:05d}", str(labels[index])
+        options = {"seed": derive_seed(seed, name, index), "seconds": seconds, "rate_hz": rate_hz, "leads": leads}
+        make = partial(_simulate, label, noise=float(noise[index]), recording_id=record, **options)
+        made[record] = SourceRecord(labels=(label,), simulate=make)
+    return Source(f"simulated {name}", classes, class_names, made, leads, rate_hz)
 
 
-def _load(
-    label: str, seed: int, seconds: float, rate_hz: float, leads: tuple[str, ...], noise: float, record: str
-) -> Recording:
-    return simulate(
-        label, seed=seed, seconds=seconds, rate_hz=rate_hz, leads=leads, noise=noise, recording_id=record
-    ).recording
+def _simulate(label: str, **options: Any) -> Recording:
+    return simulate(label, **options).recording

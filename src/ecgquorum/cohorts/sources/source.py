@@ -1,35 +1,51 @@
-"""What a cohort can be built from, whatever its layout."""
+"""What a cohort is built from, whatever its layout."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from ecgquorum.recordings import Recording
+from ecgquorum.recordings import Recording, RecordingPath
+
+
+@dataclass(frozen=True)
+class SourceRecord:
+    """One labelled recording: a file, or a simulation.
+
+    labels:   names of classes, or codes that `Source.class_of_code` translates; None: those that the file states
+    simulate: makes the recording, where there is no file
+    """
+
+    path: RecordingPath | None = None
+    labels: tuple[str, ...] | None = None
+    patient: str | None = None
+    simulate: Callable[[], Recording] | None = None
 
 
 @dataclass(frozen=True)
 class Source:
-    """Labelled recordings that can be loaded one at a time.
+    """Labelled recordings of one data set.
 
-    load:       id -> a function that reads it; the recording's labels are already names of classes
-    classes:    in the order that networks will know them by
-    leads:      what the cohort will hold; None: the leads of the first recording
-    rate_hz:    what the cohort will be sampled at; None: the rate of the first recording
-    notices:    what a user should know about how this source was read
+    records:       by id
+    classes:       in the order of the outputs of networks
+    leads:         of the cohort; None: the leads of the first recording
+    rate_hz:       of the cohort; None: the rate of the first recording
+    class_of_code: class of each diagnosis code in the files
+    notices:       what a user should know about how this source was read
     """
 
     name: str
     classes: tuple[str, ...]
     class_names: Mapping[str, str]
-    load: Mapping[str, Callable[[], Recording]]
+    records: Mapping[str, SourceRecord]
     leads: tuple[str, ...] | None = None
     rate_hz: float | None = None
+    class_of_code: Mapping[str, str] | None = None
     notices: tuple[str, ...] = ()
 
 
 def names_by_id(names: Iterable[str]) -> dict[str, str]:
-    """id -> file: the id is the file's name without its ending, or its path where two files share a name."""
+    """id -> file: the id is the file's name without its suffix, or its path where two files share a name."""
     names = list(names)
     times = Counter(PurePosixPath(name).stem for name in names)
     return {

@@ -1,18 +1,18 @@
-"""ECGs as text: CSV or TSV, a column a lead, with or without a line of names."""
+"""ECGs as text: CSV or TSV, one column for each lead, with or without a header line."""
 
 import csv
 import io
 import re
 import warnings
-from pathlib import PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.file_defaults import FileDefaults
-from ecgquorum.recordings.filetree import FileTree
+from ecgquorum.recordings.filetree import OpenedFile
 from ecgquorum.recordings.leads import normalise_lead
+from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
 from ecgquorum.recordings.units import common_unit
 
@@ -24,36 +24,37 @@ _NAMED_UNIT = re.compile(r"^(?P<name>[^\[(]*?)\s*[\[(]\s*(?P<unit>[^\])]*)\s*[\]
 _UNEVEN = 0.01
 
 
-def read_table(tree: FileTree, name: str, hints: FileDefaults) -> Recording:
-    """Read the file `name`.
+@reader(".csv", ".tsv")
+def read_table(file: OpenedFile, defaults: FileDefaults) -> Recording:
+    """Read a table of samples.
 
-    A line of names may give units, as in `II (mV)`, and a column `time (s)` or `time (ms)` gives the rate; what the
-    file does not say is taken from the hints.
+    A header line may give units, as in `II (mV)`, and a column `time (s)` or `time (ms)` gives the rate; what the
+    file does not say is taken from the defaults.
     """
-    where = tree.where(name)
-    text = _decoded(tree.read(name, _FILE_BYTES))
+    where = file.path
+    text = _decode(file.read(_FILE_BYTES))
     delimiter = _delimiter(text[:_FIRST_BYTES])
     first = next(csv.reader(io.StringIO(text[:_FIRST_BYTES]), delimiter=delimiter), [])
     named = not all(map(_is_number, first))
     values = _numbers(where, text, delimiter, len(first), skip=int(named))
-    titles = [_titled(title) for title in first] if named else [("", None)] * len(first)
+    titles = [_split_title(title) for title in first] if named else [("", None)] * len(first)
     times = [i for i, (title, _) in enumerate(titles) if title.lower() in _TIMES]
     rate_hz = _rate(where, values[times[0]], titles[times[0]][1]) if times else None
     rows = [i for i in range(len(values)) if i not in times]
     if not rows:
         raise RecordingError(f"{where}: expected a column of samples, found none")
-    factors = np.array([hints.millivolts(where, titles[i][1]) for i in rows])
+    factors = np.array([defaults.millivolts(where, titles[i][1]) for i in rows])
     return Recording(
-        PurePosixPath(name).stem,
+        file.stem,
         as_samples(values[rows] * factors[:, None]),
-        hints.rate(where, rate_hz),
-        hints.leads_of(where, [normalise_lead(titles[i][0]) for i in rows]),
+        defaults.rate(where, rate_hz),
+        defaults.leads_of(where, [normalise_lead(titles[i][0]) for i in rows]),
         source=where,
-        unit=common_unit(titles[i][1] or hints.units for i in rows),
+        unit=common_unit(titles[i][1] or defaults.units for i in rows),
     )
 
 
-def _decoded(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -73,7 +74,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _titled(title: str) -> tuple[str, str | None]:
+def _split_title(title: str) -> tuple[str, str | None]:
     """A column's name and its unit, if it has one."""
     match = _NAMED_UNIT.match(title.strip())
     return (match["name"].strip(), match["unit"]) if match else (title.strip(), None)
@@ -86,7 +87,7 @@ def _numbers(where: str, text: str, delimiter: str, n_columns: int, skip: int) -
     empty = re.compile(rf"(?m)(?<={delimiter})(?=[{delimiter}\r\n]|$)|^(?={delimiter})")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of nothing to read, which is told below
+            warnings.simplefilter("ignore")  # about empty input, which is handled below
             filled = io.StringIO(empty.sub("nan", text))
             found = np.loadtxt(filled, delimiter=delimiter, skiprows=skip, ndmin=2, dtype=np.float64, comments=None)
     except (ValueError, OverflowError, MemoryError) as error:
@@ -101,7 +102,7 @@ def _numbers(where: str, text: str, delimiter: str, n_columns: int, skip: int) -
 
 
 def _rate(where: str, times: NDArray[np.float64], unit: str | None) -> float:
-    """From a column of times that go up evenly."""
+    """Sampling rate from a column of evenly spaced times."""
     factor = _SECONDS.get((unit or "s").strip().lower())
     steps = np.diff(times) * (factor or np.nan)
     if (
@@ -110,6 +111,6 @@ def _rate(where: str, times: NDArray[np.float64], unit: str | None) -> float:
         or not (np.abs(steps - steps.mean()) <= _UNEVEN * steps.mean()).all()
     ):
         raise RecordingError(
-            f"{where}: expected times in s or ms that go up evenly, found others; give --rate and no times"
+            f"{where}: expected evenly increasing times in s or ms, found others; remove the column and give --rate"
         )
     return float(1 / steps.mean())

@@ -7,14 +7,13 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
-import pydicom
 from numpy.typing import NDArray
-from pydicom.errors import InvalidDicomError
 
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.file_defaults import FileDefaults
-from ecgquorum.recordings.filetree import FileTree
+from ecgquorum.recordings.filetree import OpenedFile
 from ecgquorum.recordings.leads import normalise_lead
+from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
 from ecgquorum.recordings.units import common_unit, millivolts_in
 
@@ -24,10 +23,19 @@ _NUMBERED = {1: "I", 2: "II", 61: "III", 62: "aVR", 63: "aVL", 64: "aVF"} | {i +
 _CODED = {"SCPECG": re.compile(r"^5\.6\.3-9-(\d+)$"), "MDC": re.compile(r"^2:(\d+)$")}
 
 
-def read_dicom(tree: FileTree, name: str, hints: FileDefaults) -> Recording:
-    """Read the longest original multiplex group of the file `name`; each channel by its own sensitivity and unit."""
-    where = tree.where(name)
-    content = tree.read(name, _FILE_BYTES)
+def is_dicom(head: bytes) -> bool:
+    """Whether a file begins like DICOM: 128 bytes of anything, then DICM."""
+    return head[128:132] == b"DICM"
+
+
+@reader(".dcm", recognise=is_dicom, any_suffix=True)  # DICOM files are often named by numbers: 1.2.840.10008.5
+def read_dicom(file: OpenedFile, defaults: FileDefaults) -> Recording:
+    """Read the longest original multiplex group; each channel by its own sensitivity and unit."""
+    import pydicom  # here, so that other formats do not wait for it
+    from pydicom.errors import InvalidDicomError
+
+    where = file.path
+    content = file.read(_FILE_BYTES)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -37,22 +45,22 @@ def read_dicom(tree: FileTree, name: str, hints: FileDefaults) -> Recording:
             raw, definitions = _samples(where, group, order), list(group.get("ChannelDefinitionSequence") or [])
             if len(definitions) != len(raw):
                 raise RecordingError(f"{where}: expected {len(raw)} channel definitions, found {len(definitions)}")
-            voltages = [(row, d) for row, d in zip(raw, definitions, strict=True) if _is_voltage(d, hints)]
+            voltages = [(row, d) for row, d in zip(raw, definitions, strict=True) if _is_voltage(d, defaults)]
             if not voltages:
                 raise RecordingError(
                     f"{where}: expected a channel with a sensitivity in volts, found none; give --units"
                 )
-            signal = np.stack([_millivolts(where, row, definition, hints) for row, definition in voltages])
-            unit = common_unit(_unit(definition) or hints.units for _, definition in voltages)
-            leads = hints.leads_of(where, [_lead(definition) for _, definition in voltages])
+            signal = np.stack([_millivolts(where, row, definition, defaults) for row, definition in voltages])
+            unit = common_unit(_unit(definition) or defaults.units for _, definition in voltages)
+            leads = defaults.leads_of(where, [_lead(definition) for _, definition in voltages])
             rate_hz, patient = float(group.SamplingFrequency), str(data.get("PatientID") or "") or None
     except RecordingError:
         raise
     except InvalidDicomError as error:
-        raise RecordingError(f"{where}: expected a DICOM file, found no DICM at its beginning") from error
+        raise RecordingError(f"{where}: expected a DICOM file, found no DICM at byte 128") from error
     except Exception as error:
         raise RecordingError(f"{where}: expected a DICOM waveform, found: {one_line(error)}") from error
-    path = PurePosixPath(name)
+    path = PurePosixPath(file.name)
     record = path.stem if path.suffix.lower() == ".dcm" else path.name
     return Recording(record, as_samples(signal), rate_hz, leads, patient=patient, source=where, unit=unit)
 
@@ -89,17 +97,17 @@ def _unit(definition: Any) -> str | None:
     return str(units[0].get("CodeValue") or "") if units else None
 
 
-def _is_voltage(definition: Any, hints: FileDefaults) -> bool:
-    return millivolts_in(_unit(definition) or hints.units or "") is not None
+def _is_voltage(definition: Any, defaults: FileDefaults) -> bool:
+    return millivolts_in(_unit(definition) or defaults.units or "") is not None
 
 
-def _millivolts(where: str, row: NDArray[np.float64], definition: Any, hints: FileDefaults) -> NDArray[np.float64]:
+def _millivolts(where: str, row: NDArray[np.float64], definition: Any, defaults: FileDefaults) -> NDArray[np.float64]:
     sensitivity = definition.get("ChannelSensitivity")
     gain = 1.0 if sensitivity is None else float(sensitivity)
     factor = definition.get("ChannelSensitivityCorrectionFactor")
     baseline = definition.get("ChannelBaseline")
     gain *= 1.0 if factor is None else float(factor)
-    return (row * gain + (0.0 if baseline is None else float(baseline))) * hints.millivolts(where, _unit(definition))
+    return (row * gain + (0.0 if baseline is None else float(baseline))) * defaults.millivolts(where, _unit(definition))
 
 
 def _lead(definition: Any) -> str:

@@ -2,16 +2,15 @@
 
 import re
 import warnings
-from pathlib import PurePosixPath
 from typing import Any
 
-import edfio
 import numpy as np
 
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.file_defaults import FileDefaults
-from ecgquorum.recordings.filetree import FileTree
+from ecgquorum.recordings.filetree import OpenedFile
 from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, normalise_lead
+from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
 from ecgquorum.recordings.units import common_unit, millivolts_in
 
@@ -23,16 +22,19 @@ _NO_ECG = re.compile(r"^\s*(?:EEG|EOG|ERG|EMG|EP|MEG|MCG)\b", re.IGNORECASE)  # 
 _NUMBERED = re.compile(r"^ECG[ _-]*\d*$", re.IGNORECASE)
 
 
-def read_edf(tree: FileTree, name: str, hints: FileDefaults) -> Recording:
-    """Read the ECG leads of the file `name`: signals in volts whose labels say ECG or name a standard lead."""
-    where = tree.where(name)
-    content = tree.read(name, _FILE_BYTES)
+@reader(".edf")
+def read_edf(file: OpenedFile, defaults: FileDefaults) -> Recording:
+    """Read the ECG leads of an EDF file: signals in volts whose labels say ECG or name a standard lead."""
+    import edfio  # here, so that other formats do not wait for it
+
+    where = file.path
+    content = file.read(_FILE_BYTES)
     _check(where, content)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            file = edfio.read_edf(content, lazy_load_data=False, header_encoding=_ENCODING)
-            signals = _leads(where, list(file.signals), hints)
+            edf = edfio.read_edf(content, lazy_load_data=False, header_encoding=_ENCODING)
+            signals = _leads(where, list(edf.signals), defaults)
             rates = sorted({float(signal.sampling_frequency) for signal in signals})
             samples = [np.asarray(signal.data, dtype=np.float64) for signal in signals]
     except RecordingError:
@@ -43,19 +45,19 @@ def read_edf(tree: FileTree, name: str, hints: FileDefaults) -> Recording:
         raise RecordingError(
             f"{where}: expected all ECG leads at one rate, found {', '.join(f'{r:g}' for r in rates)} Hz"
         )
-    factors = [hints.millivolts(where, _unit(signal)) for signal in signals]
+    factors = [defaults.millivolts(where, _unit(signal)) for signal in signals]
     return Recording(
-        PurePosixPath(name).stem,
+        file.stem,
         as_samples(np.stack([values * factor for values, factor in zip(samples, factors, strict=True)])),
         rates[0],
-        _names(where, signals, hints),
+        _names(where, signals, defaults),
         source=where,
-        unit=common_unit(_unit(signal) or hints.units for signal in signals),
+        unit=common_unit(_unit(signal) or defaults.units for signal in signals),
     )
 
 
 def _check(where: str, content: bytes) -> None:
-    """Refuse a header that the file's size does not bear out, before it is believed."""
+    """Raise if the header does not match the size of the file."""
     try:
         header_bytes, n_records = int(content[184:192]), int(content[236:244])
         n_signals = int(content[252:256])
@@ -73,35 +75,34 @@ def _check(where: str, content: bytes) -> None:
     expected = header_bytes + 2 * n_records * sum(per_record)
     if n_records < 1 or min(per_record) < 1 or len(content) < expected:
         raise RecordingError(
-            f"{where}: expected {expected} bytes as its header says, found {len(content)}; it is cut short"
+            f"{where}: expected {expected} bytes as its header says, found {len(content)}; the file is truncated"
         )
 
 
-def _leads(where: str, signals: list[Any], hints: FileDefaults) -> list[Any]:
+def _leads(where: str, signals: list[Any], defaults: FileDefaults) -> list[Any]:
     hearts = [s for s in signals if not _NO_ECG.match(s.label)]
-    voltages = [s for s in hearts if millivolts_in(_unit(s) or hints.units or "") is not None]
+    voltages = [s for s in hearts if millivolts_in(_unit(s) or defaults.units or "") is not None]
     named = [s for s in voltages if _lead(s) in STANDARD_LEADS or _NUMBERED.match(_lead(s))]
-    chosen = named or (voltages if len(voltages) == 1 or hints.leads else [])
+    chosen = named or (voltages if len(voltages) == 1 or defaults.leads else [])
     if not chosen:
         labels = ", ".join(repr(signal.label) for signal in signals[:12])
         raise RecordingError(f"{where}: expected signals that are ECG leads in volts, found {labels}")
     for signal in chosen:
         if signal.physical_min == signal.physical_max or signal.digital_min == signal.digital_max:
             raise RecordingError(
-                f"{where}: expected a range of numbers and one of volts for {signal.label!r}, found the same at both "
-                "ends of one; it has no scale"
+                f"{where}: the digital or physical range of {signal.label!r} has zero width; the signal has no scale"
             )
     return chosen
 
 
-def _names(where: str, signals: list[Any], hints: FileDefaults) -> tuple[str, ...]:
+def _names(where: str, signals: list[Any], defaults: FileDefaults) -> tuple[str, ...]:
     names = [_lead(signal) for signal in signals]
     numbered = [name for name in names if _NUMBERED.match(name)]
     if len(numbered) == 1:
         names[names.index(numbered[0])] = UNNAMED_LEAD
-    elif not numbered and not set(names) & set(STANDARD_LEADS) and hints.leads:
-        return hints.lead_names(where, len(names))  # they are here only because the user says that they are leads
-    return hints.leads_of(where, names)
+    elif not numbered and not set(names) & set(STANDARD_LEADS) and defaults.leads:
+        return defaults.lead_names(where, len(names))  # chosen only because the user has named the leads
+    return defaults.leads_of(where, names)
 
 
 def _unit(signal: Any) -> str | None:

@@ -1,6 +1,6 @@
-"""Matrices, and fields of structs, out of a MATLAB level 5 file, every length checked against what is there.
+"""Read matrices and struct fields of a MATLAB level 5 file, with every length checked against the file.
 
-A general reader follows whatever sizes and dimensions a file claims; a damaged file can make it allocate gigabytes or
+A general reader trusts the sizes and dimensions that a file claims, so a damaged file can make it allocate gigabytes or
 crash. This one knows just enough of the format for `ECG.data` and `val`.
 """
 
@@ -19,7 +19,7 @@ _UNPACKED_BYTES = 256 << 20
 
 
 class MatError(Exception):
-    """The file is not what it should be."""
+    """The file is damaged or holds something else."""
 
 
 def struct_field(content: bytes, variable: str, field: str) -> NDArray[np.float32]:
@@ -52,7 +52,7 @@ def _matrices(content: bytes) -> Iterator["_Matrix"]:
     while position < len(content):
         kind, body, position = _element(content, position, order)
         if kind == _COMPRESSED:
-            kind, body, _ = _element(_inflated(body), 0, order)
+            kind, body, _ = _element(_inflate(body), 0, order)
         if kind == _MATRIX:
             yield _Matrix(body, order)
 
@@ -71,7 +71,7 @@ class _Matrix:
         self._dims = struct.unpack(f"{order}{len(dims) // 4}i", dims)
         self.name = name.rstrip(b"\0").decode("latin-1")
 
-    def field(self, wanted: str) -> "_Matrix":
+    def field(self, name: str) -> "_Matrix":
         """A field of a 1 x 1 struct."""
         if self._class != _STRUCT_CLASS or math.prod(self._dims) != 1:
             raise MatError(f"{self.name} is no struct")
@@ -82,9 +82,9 @@ class _Matrix:
             raise MatError("the struct's field names are damaged")
         for start in range(0, len(names), width):
             kind, body, position = _element(self._body, position, self._order)
-            if kind == _MATRIX and names[start : start + width].split(b"\0")[0] == wanted.encode():
+            if kind == _MATRIX and names[start : start + width].split(b"\0")[0] == name.encode():
                 return _Matrix(body, self._order)
-        raise MatError(f"{self.name} has no field {wanted}")
+        raise MatError(f"{self.name} has no field {name}")
 
     def numbers(self) -> NDArray[np.float32]:
         """The matrix itself."""
@@ -115,7 +115,7 @@ def _element(content: bytes, position: int, order: str) -> tuple[int, bytes, int
     return kind, content[start : start + size], start + size + padding
 
 
-def _inflated(compressed: bytes) -> bytes:
+def _inflate(compressed: bytes) -> bytes:
     inflate = zlib.decompressobj()
     try:
         body = inflate.decompress(compressed, _UNPACKED_BYTES)

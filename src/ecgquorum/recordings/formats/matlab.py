@@ -1,12 +1,11 @@
 """MATLAB files: the struct `ECG` of the original CPSC 2018 release, or a plain matrix `val`, `data` or `signal`."""
 
-from pathlib import PurePosixPath
-
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.file_defaults import FileDefaults
-from ecgquorum.recordings.filetree import FileTree
+from ecgquorum.recordings.filetree import OpenedFile
 from ecgquorum.recordings.formats.mat5 import MatError, matrix, struct_field, variables
 from ecgquorum.recordings.leads import STANDARD_LEADS
+from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples
 
 CPSC_RATE_HZ = 500.0
@@ -15,11 +14,11 @@ _PLAIN = ("val", "data", "signal")
 _MOST_LEADS = 64
 
 
-def read_mat(tree: FileTree, name: str, hints: FileDefaults) -> Recording:
-    """Read the file `name`: 12 leads at 500 Hz in millivolts from a struct ECG; a plain matrix as the hints say."""
-    where = tree.where(name)
-    content = tree.read(name, _FILE_BYTES)
-    stem = PurePosixPath(name).stem
+@reader(".mat")
+def read_mat(file: OpenedFile, defaults: FileDefaults) -> Recording:
+    """Read 12 leads at 500 Hz in mV from a struct ECG, or a plain matrix with the rate and unit of `defaults`."""
+    where, stem = file.path, file.stem
+    content = file.read(_FILE_BYTES)
     try:
         plain = next((found for found in variables(content) if found in _PLAIN), None)
         if plain is None:
@@ -34,6 +33,6 @@ def read_mat(tree: FileTree, name: str, hints: FileDefaults) -> Recording:
     data = data.T if data.shape[0] > data.shape[1] else data
     if len(data) > _MOST_LEADS:
         raise RecordingError(f"{where}: expected at most {_MOST_LEADS} leads, found {len(data)}")
-    leads, rate_hz = hints.lead_names(where, len(data)), hints.rate(where)
-    factor, unit = hints.millivolts(where), hints.units or ""
+    leads, rate_hz = defaults.lead_names(where, len(data)), defaults.rate(where)
+    factor, unit = defaults.millivolts(where), defaults.units or ""
     return Recording(stem, as_samples(data * factor), rate_hz, leads, source=where, unit=unit)

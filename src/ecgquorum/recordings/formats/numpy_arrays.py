@@ -3,7 +3,6 @@
 import io
 import math
 import zipfile
-from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -12,33 +11,36 @@ from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.file_defaults import FileDefaults
-from ecgquorum.recordings.filetree import FileTree
+from ecgquorum.recordings.filetree import OpenedFile
+from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
 
 _FILE_BYTES = 256 << 20
 _MOST_LEADS = 64
 
 
-def read_npy(tree: FileTree, name: str, hints: FileDefaults) -> Recording:
-    """Read samples (lead, time) or (time,); rate, leads and units come from the hints."""
-    where = tree.where(name)
-    signal = _oriented(where, _array(where, tree.read(name, _FILE_BYTES)))
-    leads, rate_hz, factor = hints.lead_names(where, len(signal)), hints.rate(where), hints.millivolts(where)
-    unit = hints.units or ""
-    return Recording(PurePosixPath(name).stem, as_samples(signal * factor), rate_hz, leads, source=where, unit=unit)
+@reader(".npy")
+def read_npy(file: OpenedFile, defaults: FileDefaults) -> Recording:
+    """Read samples (lead, time) or (time,); rate, leads and units come from the defaults."""
+    where = file.path
+    signal = _orient(where, _parse_array(where, file.read(_FILE_BYTES)))
+    leads, rate_hz, factor = defaults.lead_names(where, len(signal)), defaults.rate(where), defaults.millivolts(where)
+    unit = defaults.units or ""
+    return Recording(file.stem, as_samples(signal * factor), rate_hz, leads, source=where, unit=unit)
 
 
-def read_npz(tree: FileTree, name: str, hints: FileDefaults) -> Recording:
-    """Read `signal`, and `rate_hz`, `leads` and `units` where they are there, else from the hints."""
-    where = tree.where(name)
-    content = tree.read(name, _FILE_BYTES)
+@reader(".npz")
+def read_npz(file: OpenedFile, defaults: FileDefaults) -> Recording:
+    """Read `signal`, with `rate_hz`, `leads` and `units` from the file or else from the defaults."""
+    where = file.path
+    content = file.read(_FILE_BYTES)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             parts = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             if "signal" not in parts:
                 raise RecordingError(f"{where}: expected an array called signal, found {', '.join(parts) or 'nothing'}")
             arrays = {
-                key: _array(where, _unpacked(where, archive, parts[key]))
+                key: _parse_array(where, _extract(where, archive, parts[key]))
                 for key in ("signal", "rate_hz", "leads", "units")
                 if key in parts
             }
@@ -46,24 +48,26 @@ def read_npz(tree: FileTree, name: str, hints: FileDefaults) -> Recording:
         raise
     except Exception as error:  # what a damaged archive makes zipfile raise is not documented
         raise RecordingError(f"{where}: expected an .npz file, found: {one_line(error)}") from error
-    signal = _oriented(where, arrays["signal"])
-    rate_hz = hints.rate(where, _number(where, arrays["rate_hz"]) if "rate_hz" in arrays else None)
+    signal = _orient(where, arrays["signal"])
+    rate_hz = defaults.rate(where, _number(where, arrays["rate_hz"]) if "rate_hz" in arrays else None)
     units = str(arrays["units"].reshape(-1)[0]) if "units" in arrays and arrays["units"].size else None
-    leads = tuple(map(str, arrays["leads"].reshape(-1))) if "leads" in arrays else hints.lead_names(where, len(signal))
-    factor = hints.millivolts(where, units)
-    unit = units if units is not None else hints.units or ""
-    return Recording(PurePosixPath(name).stem, as_samples(signal * factor), rate_hz, leads, source=where, unit=unit)
+    leads = (
+        tuple(map(str, arrays["leads"].reshape(-1))) if "leads" in arrays else defaults.lead_names(where, len(signal))
+    )
+    factor = defaults.millivolts(where, units)
+    unit = units if units is not None else defaults.units or ""
+    return Recording(file.stem, as_samples(signal * factor), rate_hz, leads, source=where, unit=unit)
 
 
-def _unpacked(where: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+def _extract(where: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     if info.file_size > _FILE_BYTES:
         raise RecordingError(f"{where}: expected at most {_FILE_BYTES} bytes, found {info.file_size}")
-    with archive.open(info) as file:
-        return file.read(_FILE_BYTES)
+    with archive.open(info) as part:
+        return part.read(_FILE_BYTES)
 
 
-def _array(where: str, content: bytes) -> NDArray[Any]:
-    """The array of an .npy file, whose header must be borne out by its size; no objects."""
+def _parse_array(where: str, content: bytes) -> NDArray[Any]:
+    """Parse an .npy file of numbers or text whose size matches its header; no objects."""
     file = io.BytesIO(content)
     try:
         version = npy.read_magic(file)
@@ -81,8 +85,8 @@ def _array(where: str, content: bytes) -> NDArray[Any]:
     return flat.reshape(shape, order="F" if fortran else "C")
 
 
-def _oriented(where: str, found: NDArray[Any]) -> NDArray[np.float64]:
-    """(lead, time), whichever way round it is stored: there are more samples than leads."""
+def _orient(where: str, found: NDArray[Any]) -> NDArray[np.float64]:
+    """(lead, time) from either orientation: there are more samples than leads."""
     if found.dtype.kind not in "iuf" or found.ndim not in (1, 2) or not found.size:
         raise RecordingError(f"{where}: expected samples as (lead, time), found {found.dtype} of shape {found.shape}")
     signal = np.atleast_2d(found).astype(np.float64)

@@ -1,7 +1,7 @@
 """WFDB records: a `.hea` header with its `.dat` or `.mat` signal files, in a folder or in a zip archive.
 
-The `wfdb` package parses and decodes. What it is told by a header is checked first against the sizes of the
-files that are really there, so that a header which lies cannot make us allocate what does not exist.
+The `wfdb` package parses and decodes. A header is checked first against the sizes of its signal files, so that a
+wrong one cannot make it allocate memory for samples that do not exist.
 """
 
 import tempfile
@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.filetree import FileTree
+from ecgquorum.recordings.file_defaults import FileDefaults
+from ecgquorum.recordings.filetree import FileTree, OpenedFile
 from ecgquorum.recordings.leads import UNNAMED_LEAD
+from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import FASTEST_RATE_HZ, SLOWEST_RATE_HZ, Recording, one_line
 from ecgquorum.recordings.units import common_unit, millivolts_in
 
@@ -32,25 +34,22 @@ _BITS_PER_SAMPLE = {
 _HEADER_BYTES = 1 << 20
 _DECODED_BYTES = 2 << 30
 _LONGEST_SKEW_S = 10.0
-_MARGIN = 64  # formats that pack samples may look a little further
+_MARGIN = 64  # decoders of packed formats may read a few bytes more
 _MISSING_16_BIT = -(1 << 15)
 
 
-def read_wfdb(tree: FileTree, stem: str) -> Recording:
-    """Read the record whose header is `stem`.hea.
+@reader(".hea")
+def read_wfdb(file: OpenedFile, _: FileDefaults) -> Recording:
+    """Read a WFDB record by its header; the header states rate, leads and units itself.
 
-    Units are brought to millivolts and lead names to their standard spelling; signals that are no voltage
+    Samples are converted to millivolts and lead names to their standard spelling; signals in other units than volts
     (respiration, pressure) are left out. Codes of a `#Dx:` comment become the recording's labels.
     """
-    name = f"{stem}.hea"
-    where = tree.where(name)
-    size = tree.size(name)
-    if size is None:
-        raise RecordingError(f"{where}: expected a WFDB header, found no such file")
-    if size > _HEADER_BYTES:
-        raise RecordingError(f"{where}: expected a header of at most {_HEADER_BYTES} bytes, found {size}")
-    header = _parsed_header(where, tree.first(name, size))
-    limits = _checked(tree, stem, header)
+    tree, name, where = file.tree, file.name, file.path
+    stem = name.removesuffix(".hea")
+    content = file.read(_HEADER_BYTES)
+    header = _parse_header(where, content)
+    limits = _check(tree, stem, header)
     voltages = [i for i, unit in enumerate(header.units) if millivolts_in(unit) is not None]
     if not voltages:
         raise RecordingError(
@@ -59,16 +58,14 @@ def read_wfdb(tree: FileTree, stem: str) -> Recording:
         )
     if _is_plain_16_bit(header):
         ((inner, limit),) = limits.items()
-        content = tree.first(inner, limit)
-        if len(content) < limit - _MARGIN:
-            raise RecordingError(f"{tree.where(inner)}: expected {limit - _MARGIN} bytes, found {len(content)}")
-        signal = _decoded_16_bit(header, content)[voltages]
+        samples = tree.first(inner, limit)
+        if len(samples) < limit - _MARGIN:
+            raise RecordingError(f"{tree.where(inner)}: expected {limit - _MARGIN} bytes, found {len(samples)}")
+        signal = _decode_16_bit(header, samples)[voltages]
     else:
-        import wfdb
-
-        with tree.on_disk({name: size, **limits}) as folder:
+        with tree.on_disk({name: len(content), **limits}) as folder:
             path = str(folder / PurePosixPath(stem).name)
-            signal = _parsed(where, lambda: wfdb.rdrecord(path, channels=voltages, return_res=32)).p_signal.T
+            signal = _call_wfdb(where, "rdrecord", path, channels=voltages, return_res=32).p_signal.T
     factors = np.array([millivolts_in(header.units[i]) for i in voltages], dtype=np.float32)
     if not (factors == 1).all():
         signal = signal * factors[:, None]
@@ -93,8 +90,8 @@ def _is_plain_16_bit(header: Any) -> bool:
     )
 
 
-def _decoded_16_bit(header: Any, content: bytes) -> NDArray[np.float32]:
-    """(lead, time) in physical units: what `wfdb.rdrecord` gives, without parsing the header once more."""
+def _decode_16_bit(header: Any, content: bytes) -> NDArray[np.float32]:
+    """(lead, time) in physical units: the same as `wfdb.rdrecord`, without parsing the header again."""
     n_values = header.n_sig * header.sig_len
     raw = np.frombuffer(content, dtype="<i2", count=n_values, offset=header.byte_offset[0] or 0)
     raw = raw.reshape(header.sig_len, header.n_sig).T
@@ -105,10 +102,8 @@ def _decoded_16_bit(header: Any, content: bytes) -> NDArray[np.float32]:
     return signal
 
 
-def _parsed_header(where: str, content: bytes) -> Any:
+def _parse_header(where: str, content: bytes) -> Any:
     """The header's fields; a micro sign, which the `wfdb` package would drop from its unit, becomes a u."""
-    import wfdb  # imports pandas: half a second that only WFDB files should cost
-
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -116,19 +111,21 @@ def _parsed_header(where: str, content: bytes) -> Any:
     with tempfile.TemporaryDirectory(prefix="ecgquorum-") as folder:
         path = Path(folder) / "record"
         path.with_suffix(".hea").write_text(text.replace("\u00b5", "u").replace("\u03bc", "u"))
-        return _parsed(where, lambda: wfdb.rdheader(str(path)))
+        return _call_wfdb(where, "rdheader", str(path))
 
 
-def _parsed(where: str, parse: Any) -> Any:
-    """Whatever the parser trips over becomes one line that names the file."""
+def _call_wfdb(where: str, function: str, path: str, **options: Any) -> Any:
+    """Call a function of the `wfdb` package; any error of it becomes a `RecordingError` that names the file."""
+    import wfdb  # here, so that other formats do not wait for it
+
     try:
-        return parse()
+        return getattr(wfdb, function)(path, **options)
     except Exception as error:
         raise RecordingError(f"{where}: expected a readable WFDB record, found: {one_line(error)}") from error
 
 
-def _checked(tree: FileTree, stem: str, header: Any) -> dict[str, int]:
-    """Refuse a header that the files beside it do not bear out; return how many bytes of each file it needs."""
+def _check(tree: FileTree, stem: str, header: Any) -> dict[str, int]:
+    """Raise if the header does not match its signal files; return how many bytes of each file it needs."""
     where = tree.where(f"{stem}.hea")
     if getattr(header, "n_seg", None) is not None:
         raise RecordingError(f"{where}: expected one segment, found a multi-segment record; read its parts one by one")
@@ -168,8 +165,8 @@ def _checked(tree: FileTree, stem: str, header: Any) -> dict[str, int]:
         if found < expected:
             raise RecordingError(
                 f"{where}: expected {expected} bytes in {file_name} ({len(signals)} signals x {header.sig_len} "
-                f"samples, {bits:g} bits each, after {offset} bytes), found {found}; the file is cut short or the "
-                "header is wrong"
+                f"samples, {bits:g} bits each, after {offset} bytes), found {found}; the file is truncated or "
+                "the header is wrong"
             )
         limits[inner] = expected + _MARGIN
     if not header.sig_len:
@@ -177,7 +174,7 @@ def _checked(tree: FileTree, stem: str, header: Any) -> dict[str, int]:
     decoded = 4 * header.n_sig * header.sig_len * max(header.samps_per_frame)
     if decoded > _DECODED_BYTES:
         raise RecordingError(
-            f"{where}: expected at most {_DECODED_BYTES} bytes of samples, found {decoded}; cut the record in parts"
+            f"{where}: expected at most {_DECODED_BYTES} bytes of samples, found {decoded}; split the record"
         )
     return limits
 

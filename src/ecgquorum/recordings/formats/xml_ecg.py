@@ -1,7 +1,6 @@
-"""ECGs in XML: HL7 aECG, GE MUSE and Philips SierraECG; entities and external references are refused."""
+"""ECGs in XML: HL7 aECG, GE MUSE and Philips SierraECG; entities and external references are an error."""
 
 from collections.abc import Callable
-from pathlib import PurePosixPath
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -9,34 +8,36 @@ from defusedxml.ElementTree import fromstring
 
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.file_defaults import FileDefaults
-from ecgquorum.recordings.filetree import FileTree
-from ecgquorum.recordings.formats.aecg import from_aecg
-from ecgquorum.recordings.formats.muse import from_muse
-from ecgquorum.recordings.formats.sierra import from_sierra
+from ecgquorum.recordings.filetree import OpenedFile
+from ecgquorum.recordings.formats.aecg import parse_aecg
+from ecgquorum.recordings.formats.muse import parse_muse
+from ecgquorum.recordings.formats.sierra import parse_sierra
 from ecgquorum.recordings.formats.xml_waveform import Traces, local_name
+from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
 from ecgquorum.recordings.units import common_unit
 
 _FILE_BYTES = 64 << 20
 KINDS: dict[str, Callable[[Element], Traces]] = {
-    "AnnotatedECG": from_aecg,
-    "RestingECG": from_muse,
-    "restingecgdata": from_sierra,
+    "AnnotatedECG": parse_aecg,
+    "RestingECG": parse_muse,
+    "restingecgdata": parse_sierra,
 }
-"""What the outermost element is called, and who reads it."""
+"""Name of the root element -> the function that parses it."""
 
 
-def read_xml(tree: FileTree, name: str, hints: FileDefaults) -> Recording:
-    """Read the file `name`, of whichever of the three kinds it is."""
-    where = tree.where(name)
-    content = tree.read(name, _FILE_BYTES)
+@reader(".xml")
+def read_xml(file: OpenedFile, defaults: FileDefaults) -> Recording:
+    """Read an ECG in XML, of one of the `KINDS`."""
+    where = file.path
+    content = file.read(_FILE_BYTES)
     try:
         root = fromstring(content)
         kind = KINDS.get(local_name(root))
         if kind is None:
             found = f"found <{local_name(root)[:80]}>"
             raise RecordingError(f"{where}: expected an ECG in XML (HL7 aECG, GE MUSE, Philips SierraECG), {found}")
-        traces = _taken(where, kind, root)
+        traces = _parse(where, kind, root)
     except RecordingError:
         raise
     except Exception as error:
@@ -48,18 +49,18 @@ def read_xml(tree: FileTree, name: str, hints: FileDefaults) -> Recording:
     for row, values in zip(signal, traces.millivolts, strict=True):
         row[: len(values)] = values
     return Recording(
-        PurePosixPath(name).stem,
+        file.stem,
         as_samples(signal),
         traces.rate_hz,
-        hints.leads_of(where, traces.leads),
+        defaults.leads_of(where, traces.leads),
         patient=traces.patient,
         source=where,
         unit=common_unit(traces.units),
     )
 
 
-def _taken(where: str, kind: Callable[[Element], Traces], root: Element) -> Traces:
+def _parse(where: str, kind: Callable[[Element], Traces], root: Element) -> Traces:
     try:
         return kind(root)
-    except RecordingError as error:  # says what is wrong, not where
+    except RecordingError as error:  # says what is wrong, but not in which file
         raise RecordingError(f"{where}: expected an ECG in XML, found that {error}") from error

@@ -1,0 +1,208 @@
+"""The result for one recording; worklist, JSON, CSV, FHIR and the desk's database are views of it."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, Self
+
+from ecgquorum.ensemble.prediction import Array, Prediction, round_printed
+from ecgquorum.preprocessing.input_spec import InputSpec, window_starts
+from ecgquorum.preprocessing.prepare import PreparedRecording
+from ecgquorum.preprocessing.quality import NO_FINDINGS, Finding, Quality, Severity
+from ecgquorum.recordings.discovery import ReadFailure, printable
+
+CERTAIN, DEFERRED, UNREADABLE = "certain", "deferred", "unreadable"
+"""Decisions: the answer is used; a person is to read the recording; there is nothing to read."""
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+Probabilities = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class WindowResult:
+    """One window of a recording that was classified on its own; its start and length in seconds."""
+
+    start_s: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is known about one recording.
+
+    label:                    most probable class; empty if the recording could not be read
+    probabilities:            calibrated, by class
+    raw_probabilities:        mean of the members' probabilities, not calibrated
+    raw_member_probabilities: by member, numbered from 0
+    entropy:                  of the mean raw probabilities, in nats
+    mutual_information:       between members and class, in nats
+    uncertainty:              mutual information, normalised by its range in training; may exceed 1
+    risk:                     estimated probability that the label is wrong
+    decision:                 "certain", "deferred" or "unreadable"; empty if no policy was applied and the quality is
+                              good
+    sha256, model_sha256:     of the recording's files and of the model's weights
+    """
+
+    id: str
+    source: str
+    label: str = ""
+    probabilities: Probabilities = dataclasses.field(default_factory=dict)
+    raw_probabilities: Probabilities = dataclasses.field(default_factory=dict)
+    raw_member_probabilities: tuple[Probabilities, ...] = ()
+    entropy: float | None = None
+    mutual_information: float | None = None
+    uncertainty: float | None = None
+    risk: float | None = None
+    windows: tuple[WindowResult, ...] = ()
+    quality: Quality = NO_FINDINGS
+    decision: str = ""
+    reason: str = ""
+    notices: tuple[str, ...] = ()
+    seconds: float | None = None
+    patient: str | None = None
+    acquired: str | None = None
+    sha256: str = ""
+    model_sha256: str = ""
+
+    @property
+    def probability(self) -> float | None:
+        """Calibrated probability of the label."""
+        return self.probabilities.get(self.label)
+
+    @property
+    def votes(self) -> tuple[str, ...]:
+        """Most probable class of each member."""
+        return tuple(max(probs, key=lambda name: probs[name]) for probs in self.raw_member_probabilities)
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as plain JSON types; `from_json` is the exact inverse."""
+        plain = dataclasses.asdict(self)
+        findings = [one | {"severity": str(one["severity"])} for one in plain["quality"]["findings"]]
+        lists = {name: list(plain[name]) for name in ("raw_member_probabilities", "windows", "notices")}
+        return plain | lists | {"quality": str(self.quality.severity), "findings": findings}
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> Self:
+        """The result that `to_json` has written."""
+        values = dict(plain)
+        findings = tuple(
+            Finding(**(one | {"severity": Severity[one["severity"].upper()]})) for one in values.pop("findings")
+        )
+        return cls(
+            **values
+            | {
+                "quality": Quality(findings),
+                "raw_member_probabilities": tuple(values["raw_member_probabilities"]),
+                "windows": tuple(WindowResult(**one) for one in values["windows"]),
+                "notices": tuple(values["notices"]),
+            }
+        )
+
+    def to_csv_row(self) -> dict[str, Any]:
+        """One line of a table, by `CSV_COLUMNS`; text that a spreadsheet would take for a formula is quoted."""
+        row = {
+            "id": self.id,
+            "label": self.label,
+            "decision": self.decision,
+            "reason": self.reason,
+            "probability": self.probability,
+            "uncertainty": self.uncertainty,
+            "risk": self.risk,
+            "probabilities": " ".join(f"{name}={share:g}" for name, share in self.probabilities.items()),
+            "votes": "; ".join(self.votes),
+            "quality": str(self.quality.severity),
+            "findings": "; ".join(self.quality.reasons),
+            "notices": "; ".join(self.notices),
+            "seconds": self.seconds,
+            "source": self.source,
+            "sha256": self.sha256,
+            "model_sha256": self.model_sha256,
+        }
+        return {name: _quote_formula(cell) for name, cell in row.items()}
+
+    def with_decision(self, decision: str, reason: str = "") -> Self:
+        """The same result with another decision."""
+        return dataclasses.replace(self, decision=decision, reason=reason)
+
+
+def _quote_formula(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+
+CSV_COLUMNS = tuple(Result("", "").to_csv_row())
+"""Columns of `worklist.csv`."""
+
+
+def results_from(prediction: Prediction) -> list[Result]:
+    """One result for each recording of a prediction: label, probabilities and scores, rounded as printed."""
+
+    def by_class(probs: Array) -> dict[str, float]:
+        return dict(zip(prediction.classes, round_printed(probs).tolist(), strict=True))
+
+    probs, raw = prediction.probs, prediction.raw_probs
+    names = ("entropy", "mutual_information", "uncertainty", "risk")
+    scores = {name: round_printed(getattr(prediction, name)).tolist() for name in names}
+    return [
+        Result(
+            record,
+            "",
+            label,
+            by_class(probs[i]),
+            by_class(raw[i]),
+            tuple(map(by_class, prediction.member_probs[i])),
+            **{name: values[i] for name, values in scores.items()},
+        )
+        for i, (record, label) in enumerate(zip(prediction.ids, prediction.labels, strict=True))
+    ]
+
+
+def describe_windows(n_samples: int, spec: InputSpec) -> tuple[WindowResult, ...]:
+    """Start and length of every window in which a prepared signal of `n_samples` is classified."""
+    length = min(n_samples, spec.n_window) / spec.rate_hz
+    starts = window_starts(n_samples, spec.n_window)
+    return tuple(WindowResult(round(start / spec.rate_hz, 3), round(length, 3)) for start in starts)
+
+
+def make_results(
+    prediction: Prediction, recordings: Sequence[PreparedRecording], spec: InputSpec, model_sha256: str = ""
+) -> list[Result]:
+    """Combine a prediction with the prepared recordings that it is about; decided by quality alone."""
+    results = []
+    for plain, one in zip(results_from(prediction), recordings, strict=True):
+        windows = describe_windows(one.signal.shape[1], spec)
+        several = f"mean of {len(windows)} windows of {spec.window_s:g} s"
+        severity, reasons = one.quality.severity, one.quality.reasons
+        decision = {Severity.USABLE: "", Severity.DOUBTFUL: DEFERRED, Severity.UNREADABLE: UNREADABLE}[severity]
+        results.append(
+            dataclasses.replace(
+                plain,
+                id=printable(one.id),
+                source=str(one.path),
+                windows=windows,
+                quality=one.quality,
+                decision=decision,
+                reason=reasons[0] if decision else "",
+                notices=(*((several,) if len(windows) > 1 else ()), *one.notices),
+                seconds=round(one.seconds, 3),
+                patient=one.patient,
+                sha256=one.sha256,
+                model_sha256=model_sha256,
+            )
+        )
+    return results
+
+
+def failed_result(failure: ReadFailure, model_sha256: str = "") -> Result:
+    """The result for a recording that could not be read."""
+    reason = printable(failure.reason)
+    finding = Finding("not read", Severity.UNREADABLE, reason.removeprefix(f"{failure.source}: "))
+    return Result(
+        printable(PurePath(failure.source).stem),
+        failure.source,
+        quality=Quality((finding,)),
+        decision=UNREADABLE,
+        reason=reason,
+        sha256=failure.sha256,
+        model_sha256=model_sha256,
+    )
