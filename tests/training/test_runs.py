@@ -228,7 +228,7 @@ def test_a_network_without_features_is_trained_by_strategies_that_need_none(tiny
     ensemble = train(Featureless, tiny_cohort, strategy=strategy, members=2, options=options)
     (pair,) = ensemble.card["diversity"]["pairs"]
     assert pair["linear_cka"] is None and pair["disagreement"] >= 0
-    with pytest.raises(TrainingError, match="dec needs the features of the members: give their class a method embed"):
+    with pytest.raises(TrainingError, match="dec needs the members' features: give their class a method embed"):
         train(Featureless, tiny_cohort, strategy=Decorrelation(), options=options)
 
 
