@@ -44,7 +44,11 @@ def test_a_table_has_every_condition_and_ensemble(card):
     table = card.table("accuracy")
     assert table.columns == ("baseline", "dec+part")
     labels = [label for label, _ in table.rows]
-    assert labels[:2] == ["natural", "pgd on member 0, 10 µV"] and "worst of all on ensemble, 100 µV" in labels
+    assert (
+        labels[:2] == ["natural", "pgd on member 0, 10 µV"]
+        and "worst of all, up to 100 µV" in labels
+        and "mixed pgd on member 0, up to 75 µV" in labels
+    )
     natural = card.estimate(ensemble="dec+part", attack="natural", target="", metric="accuracy")
     assert table.rows[0][1][1] == natural.times(100)
     text = str(table)

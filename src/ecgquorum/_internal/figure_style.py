@@ -7,6 +7,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 CORRECT_COLOUR, ERROR_COLOUR, GREY = "#00704f", "#b83a00", "#555555"
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
@@ -40,7 +41,8 @@ def make_panels(n: int, *, columns: int = 2, width: float = 4.3, height: float =
     """Make a figure of `n` panels with at most `columns` side by side; sizes in inches."""
     columns = min(columns, n)
     rows = -(-n // columns)
-    figure = Figure(figsize=(columns * width, rows * height), layout="constrained")
+    layout = ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.08)
+    figure = Figure(figsize=(columns * width, rows * height), layout=layout)
     return figure, [figure.add_subplot(rows, columns, i + 1) for i in range(n)]
 
 

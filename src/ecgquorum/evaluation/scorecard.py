@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum._internal.checksums import add_checksum, has_valid_checksum
 from ecgquorum.errors import ScorecardError
-from ecgquorum.evaluation.conditions import MASKING, MEMBERS, Condition
+from ecgquorum.evaluation.conditions import MASKING, MEMBERS, MIXED, NATURAL, WORST, Condition
 from ecgquorum.evaluation.examples import Example
 from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow
 from ecgquorum.evaluation.predictions import LabelledPredictions
@@ -94,8 +94,7 @@ class Scorecard:
             rows = [row for row in rows if row.target != MEMBERS]
         found: dict[str, dict[str, Estimate | None]] = {}
         for row in rows:
-            under = f"{row.attack} on {row.target}, {row.epsilon:g} {self.data.unit}" if row.epsilon else row.attack
-            label = f"{under}: {row.detail}" if row.detail else under
+            label = self._label(row)
             found.setdefault(label, {})[row.ensemble] = row.estimate.times(100) if row.estimate else None
         names = tuple(one.name for one in self.ensembles)
         return ScoreTable(
@@ -103,6 +102,16 @@ class Scorecard:
             names,
             tuple((label, tuple(values.get(name) for name in names)) for label, values in found.items()),
         )
+
+    def _label(self, row: MetricRow) -> str:
+        """What a row is about: the attack, its target and strength, and the class or members."""
+        label = row.attack
+        if row.attack not in (NATURAL, WORST):
+            label += f" on {row.target}"
+        if row.epsilon:
+            several = row.attack == WORST or row.attack.startswith(MIXED)
+            label += f", {'up to ' if several else ''}{row.epsilon:g} {self.data.unit}"
+        return f"{label}: {row.detail}" if row.detail else label
 
     def plot(self, metric: str = "accuracy") -> "Figure":
         """Draw one metric against the strength of each attack, with intervals; without attacks, as a bar each."""

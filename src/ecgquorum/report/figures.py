@@ -26,7 +26,7 @@ def gap_figure(card: Scorecard) -> Figure | None:
     """The uncertainty gap against the strength of each attack, with intervals."""
     if len(card.conditions) == 1 or not any(row.estimate for row in card.find(metric="uncertainty_gap")):
         return None
-    return plot_metric(card, "uncertainty_gap", "uncertainty (× 100), incorrect minus correct", worst=False)
+    return plot_metric(card, "uncertainty_gap", "uncertainty gap (× 100)", worst=False)
 
 
 def deferral_figure(card: Scorecard) -> Figure | None:

@@ -57,6 +57,8 @@ def _differences(card: Scorecard) -> Iterator[str]:
     networks = sorted({one.network for one in card.ensembles if one.network})
     if networks:
         yield f"Members here: {'; '.join(networks)}. The paper's: 13 dilated blocks, trained on clean recordings."
+    if any("harden" in one.strategy for one in card.ensembles):
+        yield "The paper does not harden: each strategy with `harden` is compared with the paper's without it."
     part = "training part" if card.evaluation.get("normalise") == "training" else f"{data.part} part"
     yield (
         f"Uncertainty is normalised by its range on the {part} (the paper: on the test part). Attacks do not change "
