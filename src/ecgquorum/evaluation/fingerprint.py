@@ -53,8 +53,9 @@ def describe_value(value: Any) -> Any:
 
 def _is_option(name: str, value: Any) -> bool:
     """Whether an attribute of a network is a plain value that its author chose."""
-    plain = bool | int | float | str | tuple | list | dict | np.ndarray
-    return not name.startswith("_") and name != "training" and isinstance(value, plain)
+    if name.startswith("_") or name == "training":
+        return False
+    return isinstance(value, bool | int | float | str | tuple | list | dict | np.ndarray)
 
 
 def _qualified_name(value: Any) -> str:
