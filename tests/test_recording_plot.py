@@ -21,7 +21,7 @@ def test_a_recording_is_drawn_and_saved(recording, tmp_path):
 def test_with_an_ensemble_its_answer_is_drawn_with_calibrated_probability(recording, tiny_ensemble):
     plot = eq.plot_recording(recording, ensemble=tiny_ensemble)
     prediction = tiny_ensemble.predict(recording)
-    assert f"says {prediction.labels[0]}" in plot.answer
+    assert f"predicts {prediction.labels[0]}" in plot.answer
     assert f"probability {prediction.probs[0].max():.2f}" in plot.answer
 
 

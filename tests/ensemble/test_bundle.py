@@ -171,7 +171,7 @@ def test_weights_that_rounding_would_move_too_far_stay(tiny_recipe, tiny_cohort,
         with torch.no_grad():
             ensemble.members[0].head.weight.fill_(float("inf"))
 
-    monkeypatch.setattr("ecgquorum.training.run_training.round_weights", overflown)
+    monkeypatch.setattr("ecgquorum.training.finish.round_weights", overflown)
     ensemble = train_ensemble(tiny_recipe, tiny_cohort, tmp_path / "run", device="cpu")
     assert ensemble.card["precision"] == "single" and "rounding_moved" not in ensemble.card
     assert not all(torch.equal(p.half().float(), p) for p in ensemble.parameters() if p.ndim > 1)

@@ -9,7 +9,8 @@ import torch
 import ecgquorum as eq
 from ecgquorum import Cohort, build_cohort, evaluate, load_ensemble, name_ensembles, open_source
 from ecgquorum.attacks import PGD, Attack, Square
-from ecgquorum.cohorts.sources.source import Source
+from ecgquorum.cohorts import SplitOptions
+from ecgquorum.cohorts.sources.source import Source, SourceRecord
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import AttackError, CohortError, ScorecardError
 from ecgquorum.evaluation import AttackCondition, EvaluationOptions
@@ -288,8 +289,9 @@ def test_flat_recordings_and_ones_with_gaps_are_classified(baseline, tmp_path):
         return Recording(f"r{index}", signal, 300.0, ("ECG",), None, ("NAO~"[index % 4],), "")
 
     names = {name: name for name in "NAO~"}
-    source = Source("made", tuple("NAO~"), names, {f"r{i}": (lambda i=i: load(i)) for i in range(40)}, ("ECG",), 300.0)
-    cohort, _ = build_cohort(source, tmp_path / "c", test_share=0.5)
+    records = {f"r{i}": SourceRecord(simulate=lambda i=i: load(i)) for i in range(40)}
+    source = Source("made", tuple("NAO~"), names, records, ("ECG",), 300.0)
+    cohort, _ = build_cohort(source, tmp_path / "c", split=SplitOptions(test_share=0.5))
     card = evaluate(baseline, cohort, QUICK, options=FEW_CHECKS)
     assert all(np.isfinite(found.raw_member_probs).all() for found in card.predictions.values())
     assert all(row.value is not None or row.reason for row in card.rows)
@@ -297,7 +299,7 @@ def test_flat_recordings_and_ones_with_gaps_are_classified(baseline, tmp_path):
 
 def test_another_split_of_the_same_data_is_noted(baseline, cohort, tmp_path):
     source = open_source("synthetic:physionet2017", records=80, seconds=5.0)
-    other, _ = build_cohort(source, tmp_path / "c", split_seed=7)
+    other, _ = build_cohort(source, tmp_path / "c", split=SplitOptions(seed=7))
     assert not evaluate(baseline, other).ensembles[0].same_cohort
     assert evaluate(baseline, cohort).ensembles[0].same_cohort
 
@@ -309,7 +311,8 @@ def test_a_cohort_of_other_leads_is_an_error(baseline, tmp_path):
 
 
 def test_an_empty_part_is_an_error(baseline, tmp_path):
-    build_cohort(open_source("synthetic:physionet2017", records=20, seconds=2.0), tmp_path / "c", test_share=0.0)
+    source = open_source("synthetic:physionet2017", records=20, seconds=2.0)
+    build_cohort(source, tmp_path / "c", split=SplitOptions(test_share=0.0))
     with pytest.raises(CohortError, match="the test part has no recordings"):
         evaluate(baseline, Cohort(tmp_path / "c"))
 

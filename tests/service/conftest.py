@@ -19,6 +19,7 @@ import uvicorn
 from ecgquorum import load_ensemble, simulate
 from ecgquorum.ensemble import Ensemble, save_bundle
 from ecgquorum.ensemble.prediction import information_range
+from ecgquorum.members import build_member
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.preprocessing.prepare import ReadOptions, reading_sandbox
 from ecgquorum.recordings import SandboxLimits, write
@@ -27,7 +28,6 @@ from ecgquorum.service.server import open_desk
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import Store, tokens
 from ecgquorum.service.worker import TRACE_BYTES, classify_some
-from ecgquorum.training.jobs import build_recipe_member
 from ecgquorum.triage import Threshold
 
 SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -137,7 +137,8 @@ def store(database, clock):
 @pytest.fixture(scope="session")
 def model(tiny_recipe, tmp_path_factory):
     """Two tiny members that never learned anything, with a policy that defers some: the desk does not mind."""
-    members = [build_recipe_member(tiny_recipe, i, n_leads=1, n_classes=4, rate_hz=300.0).eval() for i in range(2)]
+    built = {"n_leads": 1, "n_classes": 4, "rate_hz": 300.0, "options": tiny_recipe.member.options}
+    members = [build_member(tiny_recipe.member.kind, seed=i, **built).eval() for i in range(2)]
     ensemble = Ensemble(members, "NAO~", InputSpec(("ECG",), 300.0, tiny_recipe.input.scaling, 6.0))
     seen = [simulate("NAO"[i % 3], seed=i, seconds=6, leads=("ECG",)).recording for i in range(6)]
     ensemble.information_range = information_range(ensemble.predict(seen))

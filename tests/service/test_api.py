@@ -131,7 +131,7 @@ def test_blind_first_nothing_tells_the_answer_before_the_first_verdict(client, d
     assert wrong.status_code == 422
     first = client.post(f"/api/recordings/{open_case}/verdicts", json={"label": "O"}).json()
     assert first["state"] == "open" and first["answer"]["label"] in "NAO~"
-    assert len(first["answer"]["members"]) == 2
+    assert len(first["answer"]["raw_member_probabilities"]) == 2
     page = browsed(client, f"/cases/{open_case}")
     assert "Ensemble:" in page and "data-revealed>" in page
     maps = client.get(f"/api/recordings/{open_case}/maps").json()

@@ -1,15 +1,20 @@
 """What the store promises, on SQLite and on PostgreSQL."""
 
 import threading
+from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import select, text
 
+from ecgquorum.ensemble.result import Result
 from ecgquorum.errors import DeskError
 from ecgquorum.service.http_errors import ConflictError, NotFoundError, UnprocessableError
-from ecgquorum.service.store import Store, audit, queue, recordings, reviews, tokens, worklist
+from ecgquorum.service.settings import Settings
+from ecgquorum.service.store import Store, audit, migrations, queue, recordings, reviews, tokens, worklist
 from ecgquorum.service.store.queue import AuditSample, StoredTrace
 from ecgquorum.service.store.recordings import IncomingFile
 from ecgquorum.service.store.reviews import Reviewer
@@ -42,20 +47,19 @@ def samples(letter, name="p.dat"):
     return IncomingFile(sha(letter), 10, name, ".dat", alone=False)
 
 
-def answered(decision="deferred", label="N", uncertainty=0.5):
-    return {
-        "class": label,
-        "decision": decision,
-        "reason": "",
-        "uncertainty": uncertainty,
-        "probability": 0.7,
-        "calibrated_probability": 0.8,
-        "probabilities": {"N": 0.7, "A": 0.3},
-        "member_probabilities": [{"N": 0.7, "A": 0.3}],
-        "quality": "usable",
-        "quality_reasons": [],
-        "seconds": 10.0,
-    }
+def make_result(recording_id, decision="deferred", label="N", uncertainty=0.5):
+    return Result(
+        recording_id,
+        "r.npz",
+        label,
+        probabilities={"N": 0.8, "A": 0.2},
+        raw_probabilities={"N": 0.7, "A": 0.3},
+        raw_member_probabilities=({"N": 0.7, "A": 0.3},),
+        uncertainty=uncertainty,
+        decision=decision,
+        seconds=10.0,
+        model_sha256=sha("f"),
+    )
 
 
 def classify(store, draw=NO_DRAW, worker="w", most=8, **answer):
@@ -63,7 +67,7 @@ def classify(store, draw=NO_DRAW, worker="w", most=8, **answer):
         rows = queue.claim_recordings(session, store.now(), store.after(60), worker, most)
         trace = StoredTrace(500.0, ("I",), 5000)
         for row in rows:
-            queue.store_result(session, store.now(), worker, row.id, sha("f"), answered(**answer), trace, draw)
+            queue.store_result(session, store.now(), worker, make_result(row.id, **answer), trace, draw)
         return [row.id for row in rows]
 
 
@@ -80,6 +84,33 @@ def test_the_migrations_make_the_tables_that_the_code_knows(store):
     with store._engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
     store.migrate()  # again changes nothing
+
+
+OLD_ROWS = """
+INSERT INTO recordings (id, name, uploader, state, uploaded_at, attempts, audited, priority)
+VALUES ('r', 'r.npz', 'u', 'deferred', '2026-01-01T00:00:00.000000Z', 1, false, 0.5);
+INSERT INTO results (recording_id, model_sha256, at, label, decision, reason, uncertainty, probability,
+    calibrated_probability, probabilities, member_probabilities, quality, quality_reasons, seconds)
+VALUES ('r', 'f', '2026-01-01T00:00:01.000000Z', 'N', 'deferred', 'why', 0.5, 0.7,
+    0.8, '{"N": 0.7, "A": 0.3}', '[{"N": 0.7, "A": 0.3}]', 'doubtful', '["noise on I: 50 Hz"]', 10.0)
+"""
+
+
+def test_results_of_an_older_desk_are_migrated(database, clock):
+    store = Store(Settings(data=Path(), model="", database=database).database_url, clock)
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    with store._engine.connect() as connection, connection.begin():
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        for statement in OLD_ROWS.split(";"):
+            connection.exec_driver_sql(statement)
+    store.migrate()
+    with store.read_session() as session:
+        result = reviews.latest_result(session, "r").result
+    assert (result.label, result.probability, result.raw_probabilities) == ("N", 0.8, {"N": 0.7, "A": 0.3})
+    assert result.quality.reasons == ("noise on I: 50 Hz",) and result.reason == "why" and result.seconds == 10.0
+    store.close()
 
 
 def test_the_same_content_is_one_recording_whoever_sends_it(store):
@@ -142,9 +173,9 @@ def test_a_claim_is_one_workers_until_it_expires(store, clock):
     clock.passes(61)
     with store.write_session() as session:
         assert [r.id for r in queue.claim_recordings(session, store.now(), store.after(60), "two", 8)] == [row.id]
-        assert not queue.store_result(session, store.now(), "one", row.id, sha("f"), answered(), None, NO_DRAW)
-        assert queue.store_result(session, store.now(), "two", row.id, sha("f"), answered(), None, NO_DRAW)
-        assert not queue.store_result(session, store.now(), "two", row.id, sha("f"), answered(), None, NO_DRAW)
+        assert not queue.store_result(session, store.now(), "one", make_result(row.id), None, NO_DRAW)
+        assert queue.store_result(session, store.now(), "two", make_result(row.id), None, NO_DRAW)
+        assert not queue.store_result(session, store.now(), "two", make_result(row.id), None, NO_DRAW)
     with store.read_session() as session:
         assert len(session.scalars(select(ResultRow)).all()) == 1
 

@@ -30,9 +30,7 @@ def test_a_study_leaves_everything_that_explains_it(tiny_study):
 
 def test_the_same_command_again_does_nothing_twice(tiny_study, monkeypatch):
     card = Scorecard.load(tiny_study / "scorecard.json")
-    monkeypatch.setattr(
-        sys.modules["ecgquorum.study.run_study"], "evaluate_recipe", lambda *a, **k: pytest.fail("tested again")
-    )
+    monkeypatch.setattr("ecgquorum.study.runner.evaluate_recipe", lambda *a, **k: pytest.fail("tested again"))
     again, _ = run_study(parse_study(TINY_STUDY), tiny_study)
     assert again.rows == card.rows
 

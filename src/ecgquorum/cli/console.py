@@ -1,14 +1,12 @@
 """Console output of the command line: lines, tables, progress bars."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
     from ecgquorum.cohorts import BuildReport, Cohort
@@ -121,22 +119,3 @@ def print_table(rows: Sequence[tuple[str, ...]], notes: Sequence[str] = ()) -> N
         right = "  ".join(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
         note = notes[number] if number < len(notes) else ""
         print_line(f"{title.ljust(widths[0])}  {right}  {note}".rstrip())
-
-
-@contextmanager
-def counting(what: str) -> Iterator[Callable[..., None]]:
-    """Show a progress bar that counts."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-
-        def count(done: int, total: int, now: str = what) -> None:
-            bar.update(task, completed=done, total=total, description=now)
-
-        yield count

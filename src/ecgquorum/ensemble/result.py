@@ -169,7 +169,7 @@ def make_results(
 ) -> list[Result]:
     """Combine a prediction with the prepared recordings that it is about; decided by quality alone."""
     results = []
-    for plain, one in zip(prediction.results(), recordings, strict=True):
+    for plain, one in zip(results_from(prediction), recordings, strict=True):
         windows = describe_windows(one.signal.shape[1], spec)
         several = f"mean of {len(windows)} windows of {spec.window_s:g} s"
         severity, reasons = one.quality.severity, one.quality.reasons

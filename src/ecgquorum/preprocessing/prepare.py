@@ -15,7 +15,7 @@ from ecgquorum.recordings.file_defaults import NO_DEFAULTS, FileDefaults
 from ecgquorum.recordings.filetree import FileTree
 from ecgquorum.recordings.readers import list_files, read_from
 from ecgquorum.recordings.recording import Recording
-from ecgquorum.recordings.sandbox import LIMITS, Sandbox, SandboxLimits, describe_failure, run_in_process
+from ecgquorum.recordings.sandbox import LIMITS, Sandbox, SandboxLimits, describe_failure
 
 _PREVIEW_S, _PREVIEW_POINTS = 8.0, 800
 
@@ -99,7 +99,7 @@ def read_recordings(
         with reading_sandbox(options, limits) as workers:
             yield from _merge(located, workers.run(readable))
     else:
-        yield from _merge(located, run_in_process(prepare_recording, (options,), readable))
+        yield from _merge(located, (prepare_recording(options, path) for path in readable))
 
 
 def reading_sandbox(options: ReadOptions, limits: SandboxLimits = LIMITS) -> Sandbox[PreparedRecording | ReadFailure]:

@@ -153,14 +153,6 @@ def describe_failure(error: BaseException, path: RecordingPath, sha256: str = ""
     return ReadFailure(str(path), reason, sha256)
 
 
-def run_in_process(
-    function: ReadFunction[T], common: tuple[Any, ...], paths: Iterable[RecordingPath]
-) -> Iterator[T | ReadFailure]:
-    """The same without a sandbox, for trusted files: no limits, no worker processes."""
-    for path in paths:
-        yield _call(function, common, path)
-
-
 def _call(function: ReadFunction[T], common: tuple[Any, ...], path: RecordingPath) -> T | ReadFailure:
     try:
         return function(*common, path)

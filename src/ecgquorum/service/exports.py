@@ -11,13 +11,11 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ecgquorum.ensemble.result import Result
-from ecgquorum.preprocessing.quality import Finding, Quality, Severity
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.files import NamedFile, recording_files
 from ecgquorum.service.store import audit, recordings
 from ecgquorum.service.store.reviews import FINAL, FIRST, is_open, latest_result, list_verdicts
-from ecgquorum.service.store.tables import CLOSED, AuditRow, RecordingRow, ResultRow
+from ecgquorum.service.store.tables import CLOSED, AuditRow, RecordingRow
 from ecgquorum.triage.fhir import Resource, add_verdict, make_device, make_resources
 
 COLUMNS = ("id", "label", "first_label", "ensemble_label", "uncertainty", "audited", "reader", "reviewed_at", "sha256")
@@ -85,30 +83,10 @@ def _resources(session: Session, desk: Desk) -> Iterator[Resource]:
     for row in session.scalars(query):
         if is_open(row):
             continue
-        answer = _result(row, latest_result(session, row.id))
-        resources = make_resources(answer, desk.class_names)
+        result = latest_result(session, row.id).result
+        resources = make_resources(result, desk.class_names)
         final = next((one for one in list_verdicts(session, row.id) if one.stage == FINAL), None)
-        yield from add_verdict(resources, answer, final.label, final.at, desk.class_names) if final else resources
-
-
-def _result(row: RecordingRow, stored: ResultRow) -> Result:
-    """The result as triage makes it; the recording is called by its opaque id."""
-    severity = Severity[stored.quality.upper()]
-    split = (str(reason).partition(": ") for reason in stored.quality_reasons)
-    return Result(
-        row.id,
-        row.name,
-        stored.label,
-        stored.probabilities,
-        raw_member_probabilities=tuple(stored.member_probabilities),
-        uncertainty=stored.uncertainty,
-        quality=Quality(tuple(Finding(name, severity, detail) for name, _, detail in split)),
-        decision=stored.decision,
-        reason=stored.reason,
-        seconds=stored.seconds,
-        sha256=row.identity or "",
-        model_sha256=stored.model_sha256,
-    )
+        yield from add_verdict(resources, result, final.label, final.at, desk.class_names) if final else resources
 
 
 def _scratch_zip(desk: Desk) -> "tempfile._TemporaryFileWrapper[bytes]":

@@ -125,7 +125,9 @@ def case_page(id: RecordingId, request: Request, desk: CurrentDesk, who: Current
         case = make_case(session, desk, who, row)
         following = worklist.next_open_case(session, who.name, desk.store.now(), row.id)
         shown = reviews.may_see_answer(session, row, who.name, desk.settings.blind_first)
-    bars = charts.class_bars(case.answer.members, case.answer.probabilities, desk.classes) if case.answer else None
+    bars = None
+    if answer := case.answer:
+        bars = charts.class_bars(answer.raw_member_probabilities, answer.probabilities, desk.classes)
     return _render(
         request,
         desk,

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from pydantic import BaseModel
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from ecgquorum.ensemble.result import Result
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.http_errors import NotFoundError
 from ecgquorum.service.store import recordings, reviews
@@ -17,16 +17,23 @@ from ecgquorum.service.uploads import missing_files
 
 
 class Answer(BaseModel):
-    """The ensemble's result."""
+    """The ensemble's result.
+
+    probability, probabilities: calibrated, of the label and by class
+    raw_member_probabilities:   by member, numbered from 0
+    uncertainty:                normalised mutual information; may exceed 1
+    risk:                       estimated probability that the label is wrong
+    """
 
     label: str
     decision: str
     reason: str
     uncertainty: float | None
     probability: float | None
-    calibrated_probability: float | None
     probabilities: dict[str, float]
-    members: list[dict[str, float]]
+    raw_probabilities: dict[str, float]
+    raw_member_probabilities: list[dict[str, float]]
+    risk: float | None
     model_sha256: str
     audited: bool
 
@@ -110,10 +117,11 @@ def _case(
     desk: Desk,
     actor: Actor,
     row: RecordingRow,
-    result: ResultRow | None,
+    stored: ResultRow | None,
     verdicts: Sequence[VerdictRow],
 ) -> Case:
     now = desk.store.now()
+    result = stored.result if stored else None
     is_open = reviews.is_open(row)
     own = [verdict for verdict in verdicts if verdict.reader == actor.name]
     is_shown = not (is_open and desk.settings.blind_first and not own)
@@ -134,8 +142,8 @@ def _case(
         rate_hz=row.rate_hz,
         leads=[str(lead) for lead in row.leads or ()],
         has_trace=row.rate_hz is not None,
-        quality=result.quality if result else None,
-        quality_reasons=[str(reason) for reason in result.quality_reasons] if result else [],
+        quality=str(result.quality.severity) if result else None,
+        quality_reasons=list(result.quality.reasons) if result else [],
         problem=result.reason if result and row.state == State.UNREADABLE else "",
         claimed_by=holder,
         claimed_until=row.reader_until if holder else None,
@@ -144,21 +152,20 @@ def _case(
     )
 
 
-def _answer(row: RecordingRow, result: ResultRow) -> Answer:
-    values: dict[str, Any] = {
-        name: getattr(result, name)
-        for name in (
-            "label",
-            "decision",
-            "reason",
-            "uncertainty",
-            "probability",
-            "calibrated_probability",
-            "probabilities",
-            "model_sha256",
-        )
-    }
-    return Answer(**values, members=result.member_probabilities, audited=row.audited)
+def _answer(row: RecordingRow, result: Result) -> Answer:
+    return Answer(
+        label=result.label,
+        decision=result.decision,
+        reason=result.reason,
+        uncertainty=result.uncertainty,
+        probability=result.probability,
+        probabilities=dict(result.probabilities),
+        raw_probabilities=dict(result.raw_probabilities),
+        raw_member_probabilities=[dict(probs) for probs in result.raw_member_probabilities],
+        risk=result.risk,
+        model_sha256=result.model_sha256,
+        audited=row.audited,
+    )
 
 
 def _verdict(row: VerdictRow) -> Verdict:

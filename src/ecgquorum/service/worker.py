@@ -1,5 +1,6 @@
 """The worker: a process that classifies waiting recordings until the desk that started it ends."""
 
+import dataclasses
 import multiprocessing
 import os
 import secrets
@@ -9,18 +10,19 @@ import threading
 from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any
 
 from ecgquorum.ensemble.predict_files import Outcome
 from ecgquorum.ensemble.result import Result
 from ecgquorum.preprocessing.prepare import PreparedRecording, ReadOptions, reading_sandbox
-from ecgquorum.recordings.discovery import RecordingPath
+from ecgquorum.preprocessing.quality import Quality
+from ecgquorum.recordings.discovery import RecordingPath, printable
 from ecgquorum.recordings.sandbox import Sandbox
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.files import NamedFile
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import queue, recordings
 from ecgquorum.service.store.queue import StoredTrace
+from ecgquorum.service.store.tables import RecordingRow
 from ecgquorum.triage.decide import decide
 
 TRACE_BYTES = 64 << 20
@@ -105,36 +107,29 @@ def classify_some(desk: Desk, readers: Sandbox[Outcome], worker: str) -> int:
         paths = [stack.enter_context(desk.files.lay_out(one)) for one in files]
         outcomes = list(readers.run(paths))
     results = decide(desk.ensemble, desk.policy, outcomes)
-    answers = [_database_row(result, path, row.name) for result, path, row in zip(results, paths, rows, strict=True)]
+    results = [_rename(result, path, row) for result, path, row in zip(results, paths, rows, strict=True)]
     traces = [_store_trace(desk, row.id, outcome) for row, outcome in zip(rows, outcomes, strict=True)]
     with store.write_session() as session:
-        for row, answer, trace in zip(rows, answers, traces, strict=True):
-            queue.store_result(
-                session, store.now(), worker, row.id, desk.model_sha256, answer, trace, desk.audit_sample
-            )
+        for result, trace in zip(results, traces, strict=True):
+            queue.store_result(session, store.now(), worker, result, trace, desk.audit_sample)
     return len(rows)
 
 
-def _database_row(result: Result, path: RecordingPath, name: str) -> dict[str, Any]:
-    """The columns of the result, with the uploader's name for the recording in place of our path."""
+def _rename(result: Result, path: RecordingPath, row: RecordingRow) -> Result:
+    """Replace the temporary path in a result by the id and the name of the recording at the desk."""
 
     def clean(text: str) -> str:
-        text = text.replace(str(path), name).replace(f"{path.tree}{os.sep}", "")
-        return "".join(c if c.isprintable() else "?" for c in text)
+        return printable(text.replace(str(path), row.name).replace(f"{path.tree}{os.sep}", ""))
 
-    return {
-        "class": result.label,
-        "decision": result.decision,
-        "reason": clean(result.reason),
-        "uncertainty": result.uncertainty,
-        "probability": result.probability,
-        "calibrated_probability": result.probability,
-        "probabilities": dict(result.probabilities),
-        "member_probabilities": [dict(probs) for probs in result.raw_member_probabilities],
-        "quality": str(result.quality.severity),
-        "quality_reasons": list(map(clean, result.quality.reasons)),
-        "seconds": result.seconds,
-    }
+    findings = tuple(dataclasses.replace(one, detail=clean(one.detail)) for one in result.quality.findings)
+    return dataclasses.replace(
+        result,
+        id=row.id,
+        source=row.name,
+        reason=clean(result.reason),
+        quality=Quality(findings),
+        sha256=row.identity or "",
+    )
 
 
 def _store_trace(desk: Desk, recording_id: str, outcome: Outcome) -> StoredTrace | None:

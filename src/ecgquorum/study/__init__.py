@@ -1,6 +1,6 @@
 """A study: every strategy of a recipe trained, attacked, evaluated and reported."""
 
 from ecgquorum.study.pack_bundle import pack
-from ecgquorum.study.run_study import run_study
+from ecgquorum.study.runner import run_study
 
 __all__ = ["pack", "run_study"]

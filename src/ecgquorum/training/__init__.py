@@ -4,8 +4,8 @@ from ecgquorum.training.job_runner import choose_device, train_job
 from ecgquorum.training.jobs import TrainingJob, plan_jobs
 from ecgquorum.training.phase import Phase, PhaseContext
 from ecgquorum.training.plan import TrainingPlan, resolve_recipe
+from ecgquorum.training.runs import TrainingOptions, check_trainable, train, train_ensemble, watch_run
 from ecgquorum.training.step import Step
-from ecgquorum.training.train import TrainingOptions, check_trainable, train, train_ensemble, watch_run
 
 __all__ = [
     "Phase",

@@ -1,4 +1,4 @@
-"""A member: any `nn.Module` from (batch, lead, time) to logits. It needs no base class and imports nothing of ecgquorum."""
+"""A member: any `nn.Module` from (batch, lead, time) to logits. It imports nothing of ecgquorum."""
 
 import torch
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""A reader: text files `*.lines` with the sampling rate on the first line and a sample in millivolts on each other line."""
+"""A reader of text files `*.lines`: the sampling rate on the first line, then a sample in millivolts on each line."""
 
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings import FileDefaults, OpenedFile, Recording, reader

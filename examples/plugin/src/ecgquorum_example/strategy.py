@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from ecgquorum.strategies import Step, Strategy
 from torch import Tensor
+
+from ecgquorum.strategies import Step, Strategy
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 _TIMES = ("TIME_ABSOLUTE", "TIME_RELATIVE")
 
 
-def from_aecg(root: Element) -> Traces:
+def parse_aecg(root: Element) -> Traces:
     """The largest set of sequences: of several series, rates differ; of several sets, one may follow another in time.
 
     Representative beats, which are derived from a series, are left alone.
@@ -45,7 +45,7 @@ def from_aecg(root: Element) -> Traces:
 
 
 def _n_samples(sequence_set: Element) -> int:
-    """Of all its leads together."""
+    """Number of samples of all its leads."""
     return sum(
         len((one.text or "").split()) for one in children(sequence_set, "component", "sequence", "value", "digits")
     )

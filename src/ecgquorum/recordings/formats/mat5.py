@@ -71,7 +71,7 @@ class _Matrix:
         self._dims = struct.unpack(f"{order}{len(dims) // 4}i", dims)
         self.name = name.rstrip(b"\0").decode("latin-1")
 
-    def field(self, wanted: str) -> "_Matrix":
+    def field(self, name: str) -> "_Matrix":
         """A field of a 1 x 1 struct."""
         if self._class != _STRUCT_CLASS or math.prod(self._dims) != 1:
             raise MatError(f"{self.name} is no struct")
@@ -82,9 +82,9 @@ class _Matrix:
             raise MatError("the struct's field names are damaged")
         for start in range(0, len(names), width):
             kind, body, position = _element(self._body, position, self._order)
-            if kind == _MATRIX and names[start : start + width].split(b"\0")[0] == wanted.encode():
+            if kind == _MATRIX and names[start : start + width].split(b"\0")[0] == name.encode():
                 return _Matrix(body, self._order)
-        raise MatError(f"{self.name} has no field {wanted}")
+        raise MatError(f"{self.name} has no field {name}")
 
     def numbers(self) -> NDArray[np.float32]:
         """The matrix itself."""

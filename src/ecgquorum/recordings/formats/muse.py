@@ -3,13 +3,13 @@
 from xml.etree.ElementTree import Element
 
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.formats.xml_waveform import Traces, children, samples_in, text_of
+from ecgquorum.recordings.formats.xml_waveform import Traces, children, decode_samples, text_of
 from ecgquorum.recordings.leads import normalise_lead
 from ecgquorum.recordings.units import millivolts_in
 
 
-def from_muse(root: Element) -> Traces:
-    """The rhythm waveform; medians are left alone."""
+def parse_muse(root: Element) -> Traces:
+    """Parse the rhythm waveform; median beats are ignored."""
     waveforms = list(children(root, "Waveform"))
     rhythm = [one for one in waveforms if text_of(one, "WaveformType", default="Rhythm").lower() == "rhythm"]
     if not rhythm:
@@ -25,7 +25,7 @@ def from_muse(root: Element) -> Traces:
         if text_of(lead, "LeadSampleSize", default="2") != "2":
             raise RecordingError("samples are not of 2 bytes")
         per_bit = float(text_of(lead, "LeadAmplitudeUnitsPerBit"))
-        samples = samples_in(text_of(lead, "WaveFormData"))
+        samples = decode_samples(text_of(lead, "WaveFormData"))
         traces.add(normalise_lead(text_of(lead, "LeadID")), samples * per_bit * factor, unit)
     if not traces.leads:
         raise RecordingError("there are no leads")

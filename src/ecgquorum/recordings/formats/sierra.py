@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.formats.xml_waveform import Traces, child, samples_in, text_of
+from ecgquorum.recordings.formats.xml_waveform import Traces, child, decode_samples, text_of
 from ecgquorum.recordings.leads import STANDARD_LEADS, normalise_lead
 
 _MICROVOLTS_PER_BIT = "5"
@@ -17,8 +17,8 @@ _CODE_BITS, _LAST_CODE = 10, 1022
 _UNPACKED_BYTES = 2 << 20  # over a minute of 16 leads at 1,000 Hz; a few kilobytes can claim a thousand times more
 
 
-def from_sierra(root: Element) -> Traces:
-    """All leads of the parsed waveforms."""
+def parse_sierra(root: Element) -> Traces:
+    """Parse all leads."""
     described = child(root, "dataacquisition", "signalcharacteristics")
     waveforms = child(root, "waveforms", "parsedwaveforms")
     if waveforms.get("dataencoding", "Base64") != "Base64":
@@ -31,7 +31,7 @@ def from_sierra(root: Element) -> Traces:
         content = base64.b64decode("".join((waveforms.text or "").split()), validate=True)
         leads = _decompress(content, [normalise_lead(label) for label in labels])
     elif compression in ("Uncompressed", ""):
-        samples = samples_in(waveforms.text)
+        samples = decode_samples(waveforms.text)
         leads = list(samples[: len(samples) // len(labels) * len(labels)].reshape(len(labels), -1)) if labels else []
     else:
         raise RecordingError(f"samples are compressed by {compression!r}, not by XLI")
@@ -45,7 +45,7 @@ def from_sierra(root: Element) -> Traces:
 
 
 def _decompress(content: bytes, labels: list[str]) -> list[NDArray[np.float64]]:
-    """One chunk a lead: its size in 4 bytes, 2 more, its first second difference in 2, its codes."""
+    """Decompress one chunk for each lead: its size in 4 bytes, 2 more, its first second difference in 2, its codes."""
     leads, position, left = [], 0, _UNPACKED_BYTES
     for _ in labels:
         codes = position + _CHUNK_HEADER
@@ -59,7 +59,7 @@ def _decompress(content: bytes, labels: list[str]) -> list[NDArray[np.float64]]:
 
 
 def _unpack(codes: bytes, most: int) -> bytes:
-    """What the codes stand for, each for a byte or for a string that came before; refuses more than `most` bytes."""
+    """Decode LZW codes, each a byte or an earlier string; raises for more than `most` bytes."""
     n_codes = min(len(codes) * 8 // _CODE_BITS, most + 1)
     bits = np.unpackbits(np.frombuffer(codes, dtype=np.uint8), count=n_codes * _CODE_BITS)
     numbers = bits.reshape(n_codes, _CODE_BITS) @ (1 << np.arange(_CODE_BITS)[::-1]).astype(np.uint16)
@@ -82,7 +82,7 @@ def _unpack(codes: bytes, most: int) -> bytes:
 def _integrate(unpacked: bytes, first: int) -> NDArray[np.float64]:
     """Samples from their second differences: all high bytes, then all low ones; the first two are samples themselves.
 
-    s[i + 1] = 2 s[i] - s[i - 1] - (d[i] - 64), with `first` in the place of d[1] - 64.
+    s[i + 1] = 2 s[i] - s[i - 1] - (d[i] - 64), with `first` in place of d[1] - 64.
     """
     padded = unpacked + b"\0" * (len(unpacked) % 2)
     high, low = np.frombuffer(padded, dtype=np.uint8).reshape(2, -1).astype(np.uint16)
@@ -98,7 +98,7 @@ def _integrate(unpacked: bytes, first: int) -> NDArray[np.float64]:
 
 
 def _restore_limb_leads(labels: list[str], leads: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-    """Limb leads, which come as what Einthoven's and Goldberger's rules leave of them."""
+    """Restore limb leads, which are stored as residuals of Einthoven's and Goldberger's rules."""
     shortest = min(map(len, leads), default=0)
     found = {label: lead[:shortest] for label, lead in zip(labels, leads, strict=True)}
     if not {"III", "aVR", "aVL", "aVF"} & found.keys():

@@ -9,9 +9,9 @@ from defusedxml.ElementTree import fromstring
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
-from ecgquorum.recordings.formats.aecg import from_aecg
-from ecgquorum.recordings.formats.muse import from_muse
-from ecgquorum.recordings.formats.sierra import from_sierra
+from ecgquorum.recordings.formats.aecg import parse_aecg
+from ecgquorum.recordings.formats.muse import parse_muse
+from ecgquorum.recordings.formats.sierra import parse_sierra
 from ecgquorum.recordings.formats.xml_waveform import Traces, local_name
 from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
@@ -19,9 +19,9 @@ from ecgquorum.recordings.units import common_unit
 
 _FILE_BYTES = 64 << 20
 KINDS: dict[str, Callable[[Element], Traces]] = {
-    "AnnotatedECG": from_aecg,
-    "RestingECG": from_muse,
-    "restingecgdata": from_sierra,
+    "AnnotatedECG": parse_aecg,
+    "RestingECG": parse_muse,
+    "restingecgdata": parse_sierra,
 }
 """Name of the root element -> the function that parses it."""
 

@@ -1,4 +1,4 @@
-"""What the readers of XML have in common: leads as they are written, and where to find them."""
+"""Parts shared by the readers of XML: leads, elements by path, Base64 samples."""
 
 import base64
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def text_of(element: Element, *names: str, default: str | None = None) -> str:
     return (child(element, *names).text or "").strip()
 
 
-def samples_in(text: str | None) -> NDArray[np.float64]:
+def decode_samples(text: str | None) -> NDArray[np.float64]:
     """Little-endian 16-bit samples in Base64."""
     content = base64.b64decode("".join((text or "").split()), validate=True)
     return np.frombuffer(content[: len(content) // 2 * 2], dtype="<i2").astype(np.float64)

@@ -2,29 +2,16 @@
 
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
-from ecgquorum.ensemble.result import CERTAIN, DEFERRED
+from ecgquorum.ensemble.result import CERTAIN, DEFERRED, Result
 from ecgquorum.service.store import audit
 from ecgquorum.service.store.tables import RecordingRow, ResultRow, State
-
-_COLUMNS = (
-    "decision",
-    "reason",
-    "uncertainty",
-    "probability",
-    "calibrated_probability",
-    "probabilities",
-    "member_probabilities",
-    "quality",
-    "quality_reasons",
-    "seconds",
-)
 
 
 @dataclass(frozen=True)
@@ -83,31 +70,41 @@ def is_claimed_by(session: Session, recording_id: str, worker: str) -> bool:
 
 
 def store_result(
-    session: Session,
-    at: str,
-    worker: str,
-    recording_id: str,
-    model_sha256: str,
-    result: Mapping[str, Any],
-    trace: StoredTrace | None,
-    sample: AuditSample,
+    session: Session, at: str, worker: str, result: Result, trace: StoredTrace | None, sample: AuditSample
 ) -> bool:
-    """Store a result, unless another worker was faster; returns whether it was stored."""
-    if not is_claimed_by(session, recording_id, worker):
+    """Store a result, unless another worker was faster; returns whether it was stored.
+
+    result: its `id` is that of the recording at the desk
+    """
+    if not is_claimed_by(session, result.id, worker):
         return False
-    row = session.get_one(RecordingRow, recording_id)
-    values = {name: result[name] for name in _COLUMNS}
-    session.add(ResultRow(recording_id=recording_id, model_sha256=model_sha256, at=at, label=result["class"], **values))
-    decision, uncertainty = result["decision"], result["uncertainty"]
-    row.state, row.classified_at, row.worker, row.worker_until = decision, at, None, None
-    row.audited = decision == CERTAIN and sample.includes(row.identity or "")
-    row.priority = uncertainty or 0.0
+    row = session.get_one(RecordingRow, result.id)
+    session.add(
+        ResultRow(
+            recording_id=result.id,
+            model_sha256=result.model_sha256,
+            at=at,
+            label=result.label,
+            decision=result.decision,
+            uncertainty=result.uncertainty,
+            quality=str(result.quality.severity),
+            document=result.to_json(),
+        )
+    )
+    row.state, row.classified_at, row.worker, row.worker_until = result.decision, at, None, None
+    row.audited = result.decision == CERTAIN and sample.includes(row.identity or "")
+    row.priority = result.uncertainty or 0.0
     if row.audited:
         row.priority = _priority_among_deferred(session, sample.number(row.identity or "", "priority"))
     if trace:
         row.rate_hz, row.leads, row.n_samples = trace.rate_hz, list(trace.leads), trace.n_samples
-    details = {"model": model_sha256, "decision": decision, "class": result["class"], "uncertainty": uncertainty}
-    audit.append(session, at, "worker", "classified", recording_id, details)
+    details = {
+        "model": result.model_sha256,
+        "decision": result.decision,
+        "class": result.label,
+        "uncertainty": result.uncertainty,
+    }
+    audit.append(session, at, "worker", "classified", result.id, details)
     return True
 
 

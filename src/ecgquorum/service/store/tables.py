@@ -3,8 +3,10 @@
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Index, String, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from ecgquorum.ensemble.result import Result
 
 TIME = String(27)
 SHA256 = String(64)
@@ -85,7 +87,7 @@ class FileRow(Base):
 
 
 class ResultRow(Base):
-    """The result of one model for one recording."""
+    """The result of one model for one recording: columns for queries, and the whole result as JSON."""
 
     __tablename__ = "results"
     __table_args__ = (UniqueConstraint("recording_id", "model_sha256", name="one_result"),)
@@ -96,15 +98,14 @@ class ResultRow(Base):
     at: Mapped[str] = mapped_column(TIME)
     label: Mapped[str] = mapped_column(String(100))
     decision: Mapped[str] = mapped_column(String(16))
-    reason: Mapped[str] = mapped_column(Text)
     uncertainty: Mapped[float | None] = mapped_column(Float)
-    probability: Mapped[float | None] = mapped_column(Float)
-    calibrated_probability: Mapped[float | None] = mapped_column(Float)
-    probabilities: Mapped[dict[str, Any]]
-    member_probabilities: Mapped[list[Any]]
     quality: Mapped[str] = mapped_column(String(16))
-    quality_reasons: Mapped[list[Any]]
-    seconds: Mapped[float | None] = mapped_column(Float)
+    document: Mapped[dict[str, Any]]
+
+    @property
+    def result(self) -> Result:
+        """The whole result."""
+        return Result.from_json(self.document)
 
 
 class VerdictRow(Base):
