@@ -60,8 +60,9 @@ def test_the_graph_says_what_the_ensemble_says(kind, width, n_leads, scaling, tm
 
 
 @pytest.mark.parametrize("name", ["physionet2017-compact", "cpsc2018-compact", "trained dec+part"])
-def test_ensembles_with_frequency_bands_export(name, tiny_study, tmp_path):
-    ensemble = load_ensemble(tiny_study / "runs" / "dec+part" if name == "trained dec+part" else name)
+def test_ensembles_with_frequency_bands_export(name, request, tmp_path):
+    is_trained = name == "trained dec+part"
+    ensemble = load_ensemble(request.getfixturevalue("tiny_study") / "runs" / "dec+part" if is_trained else name)
     session = onnxruntime.InferenceSession(str(export_onnx(ensemble, tmp_path / "model.onnx")))
     recordings = [simulate(label, seed=1, leads=ensemble.input.leads).recording for label in ensemble.classes[:2]]
     batch = make_batch([ensemble.input.fit(one) for one in recordings], ensemble.input.n_window)
