@@ -286,7 +286,7 @@ def test_plotting(ecgquorum, tiny_run, record, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "A1.png: rows, 25 mm/s, 10 mm/mV, from 0 to 6.0 of 6.0 s" in ecgquorum("plot", record).stdout
     assert (tmp_path / "A1.png").read_bytes().startswith(b"\x89PNG")
-    assert "A1.png: the file exists" in one_line(ecgquorum("plot", record, code=1).stderr)
+    assert "A1.png: the file exists already" in one_line(ecgquorum("plot", record, code=1).stderr)
     for how in ("gradient", "occlusion"):
         said = ecgquorum(
             "plot", record, "--map", how, "--model", tiny_run, "--out", "m.svg", "--start", 2, "--force"

@@ -78,7 +78,7 @@ def test_the_error_of_a_full_disk_names_the_file(tmp_path):
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))  # noqa: E731
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, preexec_fn=limit, env=env, check=False)
-    assert done.returncode == 1 and done.stderr == "error: big.csv: File too large\n"
+    assert done.returncode == 1 and done.stderr == "error: big.csv: could not be written: File too large\n"
     assert not list(tmp_path.iterdir())
 
 

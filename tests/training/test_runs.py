@@ -22,7 +22,7 @@ from ecgquorum.strategies import (
     Strategy,
 )
 from ecgquorum.training import train_ensemble
-from tests.conftest import Recorder
+from tests.conftest import REPOSITORY, Recorder
 
 QUICK = {"epochs": 1, "batch_size": 24, "device": "cpu"}
 
@@ -210,6 +210,28 @@ def test_the_loss_term_of_an_own_strategy_acts(tiny_cohort):
     assert sizes[100.0] < sizes[0.0]
 
 
+class Featureless(nn.Module):
+    """A network from which no features can be read."""
+
+    def __init__(self, n_leads, n_classes):
+        super().__init__()
+        self.conv = nn.Conv1d(n_leads, n_classes, 15, stride=8)
+        self.norm = nn.BatchNorm1d(n_classes)
+
+    def forward(self, x):
+        return self.norm(self.conv(x / 1000)).mean(dim=2)
+
+
+def test_a_network_without_features_is_trained_by_strategies_that_need_none(tiny_cohort, tmp_path):
+    strategy = FourierPartition() + Harden() + Dverge(epochs=1, steps=1) + Calm()
+    options = TrainingOptions(**QUICK)
+    ensemble = train(Featureless, tiny_cohort, strategy=strategy, members=2, options=options)
+    (pair,) = ensemble.card["diversity"]["pairs"]
+    assert pair["linear_cka"] is None and pair["disagreement"] >= 0
+    with pytest.raises(TrainingError, match="dec needs the members' features: give their class a method embed"):
+        train(Featureless, tiny_cohort, strategy=Decorrelation(), options=options)
+
+
 def test_two_phases_of_one_name_are_refused(tiny_cohort):
     @dataclass(frozen=True)
     class Twin(Strategy):
@@ -256,3 +278,17 @@ def test_mistakes_are_named(tiny_cohort, tmp_path):
         train(OwnNet, tiny_cohort, members=0)
     with pytest.raises(TrainingError, match="compares outputs of batch-norm layers"):
         train(lambda n_classes: nn.Sequential(nn.Flatten(), nn.LazyLinear(n_classes)), tiny_cohort, strategy=Dverge())
+
+
+def test_the_examples_of_the_strategies_page_run(tiny_cohort, tmp_path, monkeypatch):
+    blocks = (REPOSITORY / "docs/strategies.md").read_text().split("```python\n")[1:]
+    first, own = (block.partition("```")[0] for block in blocks)
+    names = {"__name__": "docs.strategies", "MyNet": OwnNet, "cohort": tiny_cohort}
+    monkeypatch.chdir(tmp_path)
+    exec(first.replace("epochs=10", "epochs=1, batch_size=36"), names)  # noqa: S102
+    assert len(names["ensemble"].members) == 3
+    exec(own, names)  # noqa: S102
+    recorder = Recorder()
+    options = TrainingOptions(**QUICK, progress=recorder)
+    train(OwnNet, tiny_cohort, strategy=names["SmallLogits"](), members=1, options=options)
+    assert [line.partition("  epoch")[0] for line in recorder.lines] == ["member 0", "member 0 (flipped)"]

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from ecgquorum.cli.console import err, print_line
-from ecgquorum.errors import EcgQuorumError, PolicyError, RecordingError
+from ecgquorum.errors import DrawingError, EcgQuorumError, PolicyError
 from ecgquorum.recipes import recipe_names
 
 if TYPE_CHECKING:
@@ -166,7 +166,6 @@ def parse_number(option: str, text: str) -> float:
 
 
 def check_new(path: Path, force: bool) -> None:
-    """Refuse to replace a file that exists, unless forced to; a WFDB header's signal file counts too."""
-    for file in (path, path.with_suffix(".dat")) if path.suffix == ".hea" else (path,):
-        if file.exists() and not force:
-            raise RecordingError(f"{file}: the file exists; choose another name, or replace it with --force")
+    """Refuse to replace a file that exists, unless forced to."""
+    if path.exists() and not force:
+        raise DrawingError(f"{path}: the file exists already; choose another name or overwrite it (--force)")

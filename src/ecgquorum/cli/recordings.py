@@ -13,7 +13,6 @@ from ecgquorum.cli.application import (
     Rate,
     Units,
     app,
-    check_new,
     file_defaults,
     split_names,
 )
@@ -45,7 +44,6 @@ def simulate(
     force: Force = False,
 ) -> None:
     """Simulate a recording of a class, with the noise that electrodes pick up, and write it to a file."""
-    check_new(out, force)
     from ecgquorum import simulate as simulate_recording
     from ecgquorum import write
     from ecgquorum.recordings import STANDARD_LEADS
@@ -69,7 +67,6 @@ def convert(
 
     A stated unit that is implausible is kept and reported, unless --units gives another one.
     """
-    check_new(target, force)
     from ecgquorum import read, write
     from ecgquorum.recordings.unit_correction import correct_units
 

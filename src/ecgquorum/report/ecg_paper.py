@@ -44,7 +44,7 @@ FOOTER_MM = 13.0
 MAP_MM = 2
 """How high the map of one member is."""
 
-_HEADER_MM, _ANSWER_MM = 14.0, 10.0  # above the grid: what it is; what a model says of it
+_HEADER_MM, _ANSWER_MM = 14.0, 10.0  # above the grid: the recording; the model's result
 _PAGES_MM = (210.0, 420.0)  # A4 lying, A3 standing: both are 297 mm wide
 _CLOSEST_MM, _WIDEST_MM = 14, 35  # from row to row, at 10 mm/mV
 _EDGE_MM = LARGE_MM  # of grid above the first row and below the last, into which their peaks may reach

@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from ecgquorum.cohorts import PARTS, Cohort
 from ecgquorum.ensemble import Ensemble, save_bundle
 from ecgquorum.ensemble.bundle import round_weights
-from ecgquorum.ensemble.diversity import report_diversity
+from ecgquorum.ensemble.diversity import Array, report_diversity
 from ecgquorum.ensemble.prediction import information_range
-from ecgquorum.errors import FittingError
+from ecgquorum.errors import FittingError, MemberError
 from ecgquorum.metrics.calibration import fit_temperature
 from ecgquorum.parallel import distributed
+from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import Recipe
 from ecgquorum.training.checkpoint import copy_weights
 from ecgquorum.training.checkpoint_store import extract_features
@@ -60,7 +62,7 @@ def describe_training(ensemble: Ensemble, cohort: Cohort) -> dict[str, Any]:
     prediction = ensemble.predict_part(cohort, "tune")
     labels = cohort.labels[tune]
     answers = prediction.member_probs.argmax(axis=2)
-    features = [extract_features(member, cohort, tune, ensemble.input).double().numpy() for member in ensemble.members]
+    features = [_features(member, cohort, ensemble.input) for member in ensemble.members]
     return {
         "class_names": cohort.class_names,
         "data": cohort.card["source"],
@@ -70,3 +72,13 @@ def describe_training(ensemble: Ensemble, cohort: Cohort) -> dict[str, Any]:
         "tune_accuracy": float((prediction.label_index == labels).mean()),
         "diversity": report_diversity(features, labels, answers),
     }
+
+
+def _features(member: nn.Module, cohort: Cohort, spec: InputSpec) -> Array:
+    """Return a member's features on the tune part; without columns where they cannot be read."""
+    tune = cohort.part("tune")
+    try:
+        features: Array = extract_features(member, cohort, tune, spec).double().numpy()
+    except MemberError:
+        return np.empty((len(tune), 0))
+    return features

@@ -6,6 +6,7 @@ continue with the weights of the phase before.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from torch.nn import functional as F
 
 from ecgquorum._internal.seeds import torch_generator
 from ecgquorum.cohorts import Batch, Cohort
-from ecgquorum.members import forward_with_features
+from ecgquorum.errors import MemberError
+from ecgquorum.members import count_features, forward_with_features
 from ecgquorum.parallel import distributed
 from ecgquorum.parallel.batch_layers import shard_network
 from ecgquorum.preprocessing import InputSpec
@@ -64,9 +66,9 @@ class Phase:
         return step.batch
 
     def losses(self, context: "PhaseContext", batch: Batch, indices: np.ndarray) -> Iterator[Tensor]:
-        """Yield the terms of the loss of a batch; the gradient of each is computed before the next one is asked for.
+        """Yield the terms of the loss of a batch; the gradient of each is computed before the next term.
 
-        batch:   the whole one, on the CPU; each term is this process's share of it, as `context.loss` returns it
+        batch:   the whole batch, on the CPU; each term is this process's share of it, as `context.loss` returns it
         indices: of its recordings in the cohort
         """
         for number in range(len(context.members)):
@@ -175,10 +177,23 @@ class PhaseContext:
     def loss(self, step: Step) -> Tensor:
         """Return the cross-entropy of the step's batch and the strategy's terms, as this process's share of the sum."""
         with shard_network(step.member, step.share):
-            logits, features = forward_with_features(step.member, step.batch.signal)
+            if self._has_features:
+                logits, features = forward_with_features(step.member, step.batch.signal)
+            else:
+                logits, features = step.member(step.batch.signal), step.features
         step = replace(step, logits=logits, features=features)
         loss = F.cross_entropy(logits, step.batch.label, label_smoothing=self.options.label_smoothing)
         return (loss + self.strategy.loss_terms(step)) * step.share.weight
+
+    @cached_property
+    def _has_features(self) -> bool:
+        """Whether features of the members can be read; without them, strategies that need none still work."""
+        parameter = next(self.network.parameters())
+        example = self.cohort.batch([0], self.spec).signal.to(parameter)
+        try:
+            return bool(count_features(self.members[0], example))
+        except MemberError:
+            return False
 
     def _earlier(self, number: int, indices: np.ndarray | None) -> list[Tensor]:
         if indices is None:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
-from torch import nn
+from torch import Tensor, nn
 
 from ecgquorum._internal.seeds import derive_seed
 from ecgquorum.cohorts import Cohort
@@ -78,7 +78,7 @@ class TrainingPlan:
             n_members=recipe.members,
             n_leads=len(cohort.leads),
             n_classes=len(cohort.classes),
-            n_features=count_features(members[0], cohort.batch([0], self.input_spec(cohort)).signal),
+            n_features=_count_features(members[0], cohort.batch([0], self.input_spec(cohort)).signal),
             n_norm_layers=len(norm_layers(members[0])),
             rate_hz=cohort.rate_hz,
             scaling=recipe.input.scaling,
@@ -120,6 +120,13 @@ def plan_from_objects(member: str | MemberFactory, strategy: Strategy, **fields:
     except ValidationError as error:
         raise RecipeError(explain_errors(error, Recipe)) from error
     return TrainingPlan(_with_parameters(recipe, strategy), factory, strategy)
+
+
+def _count_features(member: nn.Module, x: Tensor) -> int:
+    try:
+        return count_features(member, x)
+    except MemberError:
+        return 0
 
 
 def _with_parameters(recipe: Recipe, strategy: Strategy) -> Recipe:

@@ -19,6 +19,7 @@ from torch import nn
 from ecgquorum.cohorts import Cohort
 from ecgquorum.ensemble import Ensemble, load_ensemble
 from ecgquorum.ensemble.bundle import CARD
+from ecgquorum.errors import TrainingError
 from ecgquorum.members import FilteredMember, MemberFactory
 from ecgquorum.parallel import distributed
 from ecgquorum.progress import NO_PROGRESS, Progress
@@ -89,10 +90,13 @@ def train(
         training=options.training,
     )
     run = partial(_train_plan, plan, data, store=options.store, device=options.device, progress=options.progress)
-    if out is not None:
-        return run(Path(out), resume=options.resume)
-    with tempfile.TemporaryDirectory(prefix="ecgquorum-") as folder:
-        return run(Path(folder) / "run", resume=False)
+    with distributed.join_ranks():
+        if out is not None:
+            return run(Path(out), resume=options.resume)
+        if distributed.n_ranks() > 1:
+            raise TrainingError("give out= a folder that all processes see, since several train together")
+        with tempfile.TemporaryDirectory(prefix="ecgquorum-") as folder:
+            return run(Path(folder) / "run", resume=False)
 
 
 def train_ensemble(

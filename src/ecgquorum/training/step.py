@@ -53,7 +53,7 @@ class Step:
                strategy sets `uses_earlier_members`
     generator: source of randomness, the same in every process
     logits:    (record, class) and
-    features:  (record, feature) of the batch; empty in `change_batch`, which comes before them
+    features:  (record, feature) of the batch; both are empty in `change_batch`, which comes before them
     """
 
     member: nn.Module

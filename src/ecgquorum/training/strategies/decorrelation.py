@@ -44,6 +44,11 @@ class Decorrelation(Strategy):
 
     def prepare(self, run: RunFacts) -> Strategy:
         """Check that batches are large enough for the regression."""
+        if run.n_features == 0:
+            raise TrainingError(
+                "strategy dec needs the members' features: give their class a method embed(x) -> (batch, feature) "
+                "or let it end in nn.Linear"
+            )
         needed = fewest_records(run.n_features, self.projected, self.projection)
         if run.batch_size < needed:
             raise TrainingError(

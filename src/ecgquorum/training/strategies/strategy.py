@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class RunFacts:
     """What is known about a run before it starts.
 
-    n_features: of a member before its last layer
+    n_features: of a member before its last layer; 0 where they cannot be read
     scaling:    of the input: "microvolt", "unit" or "none"
     """
 
