@@ -10,6 +10,7 @@ import typer.main
 
 from ecgquorum.attacks import PGD
 from ecgquorum.cli import app
+from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import parse_recipe
 
 from .conftest import REPOSITORY
@@ -50,6 +51,18 @@ def test_the_session_of_the_plot_page_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(session, {})  # noqa: S102
     assert {path.name for path in tmp_path.iterdir()} == {"af.pdf", "why.png"}
+
+
+def test_the_extensions_of_the_extending_page_work(tiny_cohort):
+    names = {"__name__": __name__}
+    for block in blocks(REPOSITORY / "docs/extending.md", "python"):
+        exec(block, names)  # noqa: S102
+    spec = InputSpec(tiny_cohort.leads, tiny_cohort.rate_hz)
+    x, valid, y = tiny_cohort.batch(tiny_cohort.part("tune"), spec)
+    network = names["MyNet"](len(tiny_cohort.leads), len(tiny_cohort.classes))
+    assert names["RandomSigns"](50.0)(network, x, y, valid).shape == x.shape
+    assert names["LogitPenalty"]().parameters == {"weight": 0.01}
+    assert names["read_lines"].suffixes == (".lines",)
 
 
 def test_the_two_commands_are_there():
