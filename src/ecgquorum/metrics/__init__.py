@@ -2,13 +2,23 @@
 
 from ecgquorum.metrics.bootstrap import UNDEFINED, Estimate, bootstrap, jackknife
 from ecgquorum.metrics.calibration import (
+    adaptive_calibration_error,
     apply_temperature,
     brier_score,
     expected_calibration_error,
     fit_temperature,
+    negative_log_likelihood,
 )
 from ecgquorum.metrics.classification import accuracy, confusion_matrix, f1_score, macro_f1
-from ecgquorum.metrics.selective import augrc, aurc, deferral_curve, risk_at_coverage
+from ecgquorum.metrics.error_detection import error_aupr, error_auroc
+from ecgquorum.metrics.selective import (
+    augrc,
+    aurc,
+    coverage_at_risk,
+    deferral_curve,
+    errors_caught,
+    risk_at_coverage,
+)
 from ecgquorum.metrics.uncertainty import (
     correct_certain_ratio,
     incorrect_uncertain_ratio,
@@ -26,6 +36,7 @@ __all__ = [
     "Flags",
     "Labels",
     "accuracy",
+    "adaptive_calibration_error",
     "apply_temperature",
     "augrc",
     "aurc",
@@ -33,13 +44,18 @@ __all__ = [
     "brier_score",
     "confusion_matrix",
     "correct_certain_ratio",
+    "coverage_at_risk",
     "deferral_curve",
+    "error_aupr",
+    "error_auroc",
+    "errors_caught",
     "expected_calibration_error",
     "f1_score",
     "fit_temperature",
     "incorrect_uncertain_ratio",
     "jackknife",
     "macro_f1",
+    "negative_log_likelihood",
     "risk_at_coverage",
     "threshold_auc",
     "thresholds",
