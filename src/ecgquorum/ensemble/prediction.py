@@ -106,5 +106,13 @@ def information_range(prediction: Prediction) -> tuple[float, float]:
     A range as narrow as rounding errors would make a large uncertainty of them.
     """
     information = prediction.mutual_information
-    low, high = float(information.min()), float(information.max())
+    return _widen(float(information.min()), float(information.max()))
+
+
+def robust_information_range(prediction: Prediction) -> tuple[float, float]:
+    """Return (0, 99.9 % quantile of I), which no single recording decides; (0, ln 2) where it is below 0.001 nat."""
+    return _widen(0.0, float(np.quantile(prediction.mutual_information, 0.999)))
+
+
+def _widen(low: float, high: float) -> tuple[float, float]:
     return (low, high) if high - low > 1e-3 else (low, low + math.log(2))

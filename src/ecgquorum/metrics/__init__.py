@@ -11,6 +11,7 @@ from ecgquorum.metrics.calibration import (
 )
 from ecgquorum.metrics.classification import accuracy, confusion_matrix, f1_score, macro_f1
 from ecgquorum.metrics.error_detection import error_aupr, error_auroc
+from ecgquorum.metrics.scores import SCORES
 from ecgquorum.metrics.selective import (
     augrc,
     aurc,
@@ -23,6 +24,7 @@ from ecgquorum.metrics.uncertainty import (
     correct_certain_ratio,
     incorrect_uncertain_ratio,
     threshold_auc,
+    threshold_mean,
     thresholds,
     uncertainty_accuracy,
     uncertainty_gap,
@@ -30,6 +32,7 @@ from ecgquorum.metrics.uncertainty import (
 from ecgquorum.metrics.weighting import Array, Flags, Labels, weighted_mean
 
 __all__ = [
+    "SCORES",
     "UNDEFINED",
     "Array",
     "Estimate",
@@ -58,6 +61,7 @@ __all__ = [
     "negative_log_likelihood",
     "risk_at_coverage",
     "threshold_auc",
+    "threshold_mean",
     "thresholds",
     "uncertainty_accuracy",
     "uncertainty_gap",

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ecgquorum import Prediction
-from ecgquorum.ensemble import SCORES, scores
 from ecgquorum.errors import EcgQuorumError
+from ecgquorum.metrics import SCORES, scores
 from ecgquorum.metrics.calibration import MIN_PROBABILITY
 
 
