@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks import __main__ as main
 from benchmarks.alternating import ratios
 from benchmarks.published import Published, multiplications
-from benchmarks.training import measured
+from benchmarks.training import measure_steps
 from ecgquorum.members import CompactMember, DilatedMember, freeze
 
 
@@ -70,9 +71,17 @@ def test_padding_is_not_computed():
     assert counts[1] < counts[0] / 4
 
 
+def test_the_comparison_with_the_published_network_runs(monkeypatch, capsys):
+    monkeypatch.setattr(main, "N_SAMPLES", 600)
+    main._compare_with_published(rounds=1, peak=1e11)
+    main._compare_small_parts(rounds=1)
+    assert capsys.readouterr().out.count("\n") == 11
+    assert len(main._ensemble(3).members) == 3
+
+
 def test_a_training_step_of_every_strategy_can_be_timed(tiny_cohort, monkeypatch):
     monkeypatch.setattr("benchmarks.training.BATCH", 36)
     monkeypatch.setattr("benchmarks.training.SECONDS", {"compact": 2.0})
-    found = measured("compact", tiny_cohort, 1)
+    found = measure_steps("compact", tiny_cohort, 1)
     assert list(found) == ["baseline", "dec", "part", "dec+part"]
     assert all(ratio > 0 for ratio in found.values())
