@@ -1,4 +1,4 @@
-"""The benchmarks run, and their instrument measures what it should."""
+"""Benchmarks run, and operations are counted instead of times."""
 
 from contextlib import nullcontext
 
@@ -13,7 +13,7 @@ from benchmarks.training import measure_steps
 from ecgquorum.members import CompactMember, DilatedMember, freeze
 
 
-def test_ratios_are_of_times(monkeypatch):
+def test_ratios_divide_times_by_the_first_variant(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr("benchmarks.alternating.time.perf_counter", lambda: clock[0])
 
@@ -29,13 +29,13 @@ def operations(run):
     return counter.get_total_flops()
 
 
-def test_the_published_network_is_counted_right():
+def test_multiplications_of_the_published_network_are_counted():
     network = Published(1, 4).eval()
     counted = operations(lambda: network(torch.zeros(1, 1, 1000)))
     assert counted == pytest.approx(2 * multiplications(1000), rel=1e-3)
 
 
-def test_we_do_a_fraction_of_the_published_arithmetic():
+def test_dilated_needs_a_fraction_of_the_published_operations():
     """The guard of the speed: operations, which do not depend on the machine."""
     n_samples = 4500
     theirs, ours = Published(1, 4).eval(), DilatedMember(1, 4).eval()

@@ -105,7 +105,7 @@ def test_a_network_is_identified_by_its_bands_and_classes_too(runs):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Offset(Attack):
-    """An attack of somebody else: adds epsilon, or what a function makes of it."""
+    """A custom attack: adds epsilon, or a function of it."""
 
     scale: object = None
     table: tuple = ()
