@@ -1,33 +1,8 @@
-"""What can go wrong, as one tree.
-
-EcgQuorumError
-├── RecordingError   a file cannot be read as an ECG recording
-├── FittingError     a recording does not fit the input that a model expects
-├── CohortError      a cohort cannot be built, opened or used
-├── FetchError       a data set cannot be downloaded
-├── RecipeError      a recipe is wrong
-├── RegistryError    no member, attack, strategy or reader has this name, or it cannot be imported
-├── MemberError      a network cannot serve as a member, or lacks what a strategy reads from it
-├── AttackError      an attack cannot be run on this classifier, or in this norm
-├── TrainingError    a training run cannot start, or cannot go on
-│   ├── DivergedError    its loss is no number any more
-│   └── RankLostError    a process that trains together with this one has stopped
-├── BundleError      a model on disk is missing, damaged or does not match its card
-├── ExportError      an ensemble cannot be written in another form
-├── DrawingError     a recording cannot be drawn as it was asked for
-├── ScorecardError   a scorecard is missing or damaged, or does not go with the others
-├── PolicyError      a policy of triage cannot be fitted, or is not one that this version knows
-├── ClusterError     work cannot be given to other processes or machines, or was lost there
-├── TuningError      a search for a better recipe cannot begin, or cannot go on
-├── TriageError      triage cannot begin, or cannot go on where it stopped
-└── DeskError        the review desk cannot be opened, or refuses what it is asked
-
-Every message says what was expected, what was found and what to do. The command line prints that line alone.
-"""
+"""Errors, one class per kind; each message says what failed, where, and what to do, in one line."""
 
 
 class EcgQuorumError(Exception):
-    """The root: catch this to catch everything that ecgquorum raises on purpose."""
+    """Base class of every error that ecgquorum raises on purpose."""
 
 
 class RecordingError(EcgQuorumError):
@@ -63,7 +38,7 @@ class AttackError(EcgQuorumError):
 
 
 class TrainingError(EcgQuorumError):
-    """A training run cannot start, or cannot go on."""
+    """A training run cannot start or continue."""
 
 
 class RankLostError(TrainingError):
@@ -71,7 +46,7 @@ class RankLostError(TrainingError):
 
 
 class DivergedError(TrainingError):
-    """A training's loss is no number any more."""
+    """The loss became NaN or infinite."""
 
 
 class BundleError(EcgQuorumError):
@@ -79,32 +54,32 @@ class BundleError(EcgQuorumError):
 
 
 class ExportError(EcgQuorumError):
-    """An ensemble cannot be written in another form."""
+    """An ensemble cannot be exported."""
 
 
 class DrawingError(EcgQuorumError):
-    """A recording cannot be drawn as it was asked for."""
+    """A recording cannot be drawn with these options."""
 
 
 class ScorecardError(EcgQuorumError):
-    """A scorecard is missing or damaged, or does not go with the others."""
+    """A scorecard is missing, damaged, or not comparable with the others."""
 
 
 class PolicyError(EcgQuorumError):
-    """A policy of triage cannot be fitted, or is not one that this version knows."""
+    """A triage policy cannot be fitted, or is unknown to this version."""
 
 
 class ClusterError(EcgQuorumError):
-    """Work cannot be given to other processes or machines, or was lost there."""
+    """Tasks cannot be sent to other processes or machines, or were lost there."""
 
 
 class TuningError(EcgQuorumError):
-    """A search for a better recipe cannot begin, or cannot go on."""
+    """A search for a better recipe cannot start or continue."""
 
 
 class TriageError(EcgQuorumError):
-    """Triage cannot begin, or cannot go on where it stopped."""
+    """Triage cannot start or resume."""
 
 
 class DeskError(EcgQuorumError):
-    """The review desk cannot be opened, or refuses what it is asked."""
+    """The review desk cannot be opened, or rejects a request."""

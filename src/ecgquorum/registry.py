@@ -22,7 +22,7 @@ class Registry(Generic[T]):
     """Objects of one kind by name.
 
     kind:    what it holds, in the singular, for messages: "attack"
-    builtin: name -> import path, `package.module:Name`; imported when it is first asked for
+    builtin: name -> import path, `package.module:Name`; imported when it is first used
     """
 
     def __init__(self, kind: str, builtin: Mapping[str, str]) -> None:

@@ -63,7 +63,7 @@ def export_onnx(ensemble: Ensemble, path: str | Path) -> Path:
     graph = _Graph(ensemble).cpu().eval()
     log = logging.getLogger("torch.onnx")
     level = log.level
-    log.setLevel(logging.ERROR)  # or it tells of packages that nobody here asked for
+    log.setLevel(logging.ERROR)  # it warns about optional packages
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the exporter, about its own future
         program = torch.onnx.export(

@@ -151,7 +151,7 @@ class ArrayData(EvaluationData):
         return np.asarray(factor * self._signal[position, lead, inside], dtype=np.float32), factor
 
     def is_training_cohort(self, card: dict[str, Any]) -> bool:  # noqa: ARG002
-        """Return True: whoever passes arrays chose them."""
+        """Return True: arrays belong to no cohort that could differ."""
         return True
 
     @cached_property

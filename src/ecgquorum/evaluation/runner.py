@@ -76,13 +76,18 @@ class EvaluationRun:
         shown: list[tuple[Shard, dict[int, Batch]]] = []
         shards = (shard for number in numbers for shard in plan_shards(self._context, number, wanted))
         probs: dict[tuple[int, int], NDArray[np.float64]] = {}
+        left = {number: len(self.ensembles) * len(self.records[number]) for number in numbers}
         for shard, result in predict_shards(self._context, self._announce(shards), executor):
             n_records = len(self.records[shard.number])
             for e, found in result.probs.items():
                 whole = probs.setdefault((e, shard.number), np.empty((n_records, *found.shape[1:])))
                 whole[list(shard.rows)] = found
             shown.append((shard, result.shown))
-            self.report_progress(str(self.conditions[shard.number]), len(shard.group) * len(shard.rows))
+            finished = len(shard.group) * len(shard.rows)
+            self.report_progress(str(self.conditions[shard.number]), finished)
+            left[shard.number] -= finished
+            if left[shard.number] == 0:
+                self._progress.log(f"evaluated: {self.conditions[shard.number]}")
         for shard, batches in sorted(shown, key=lambda one: one[0].number):  # an executor returns them in any order
             self._add_examples(shard, batches)
         for e, number in sorted(probs):

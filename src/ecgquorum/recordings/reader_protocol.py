@@ -26,7 +26,7 @@ class Reader(Protocol):
     any_suffix: bool
 
     def __call__(self, file: OpenedFile, defaults: FileDefaults, /) -> Recording:
-        """Read the file; `defaults` holds what the user says of files without rate, leads or units."""
+        """Read the file; `defaults` holds the user's values for files without rate, leads or units."""
 
 
 def reader(

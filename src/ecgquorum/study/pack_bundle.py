@@ -1,4 +1,4 @@
-"""A bundle to give to others: the weights, and a card that says how they did."""
+"""Write a bundle for others: the weights, and a card with their results."""
 
 from pathlib import Path
 
@@ -9,5 +9,5 @@ from ecgquorum.report import select_results
 
 
 def pack(model: str | Path, scorecard: Scorecard, out: str | Path) -> Path:
-    """Write the bundle of `model` to the new folder `out`, with what the scorecard says of it in its card."""
+    """Write the bundle of `model` to the new folder `out`, with its results from the scorecard in its card."""
     return add_to_card(model, out, {"results": select_results(scorecard, read_card(model))})

@@ -66,9 +66,9 @@ class Phase:
         return step.batch
 
     def losses(self, context: "PhaseContext", batch: Batch, indices: np.ndarray) -> Iterator[Tensor]:
-        """Yield the terms of the loss of a batch; the gradient of each is computed before the next one is asked for.
+        """Yield the terms of the loss of a batch; the gradient of each is computed before the next term.
 
-        batch:   the whole one, on the CPU; each term is this process's share of it, as `context.loss` returns it
+        batch:   the whole batch, on the CPU; each term is this process's share of it, as `context.loss` returns it
         indices: of its recordings in the cohort
         """
         for number in range(len(context.members)):

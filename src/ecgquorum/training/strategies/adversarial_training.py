@@ -1,4 +1,4 @@
-"""Adversarial training: every trained member goes on with attacked recordings."""
+"""Adversarial training: training of every member continues on attacked recordings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
