@@ -187,7 +187,10 @@ def test_a_study_from_the_command_line(ecgquorum, tiny_study, tmp_path):
         (["evaluate", "RUN", "--cohort", "nowhere", "--out", "s.json"], "nowhere: expected a cohort"),
         (["evaluate", "nowhere", "--cohort", "COHORT", "--out", "s.json"], "nowhere: expected the folder of a bundle"),
         (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pdg"], "no attack is called 'pdg'"),
-        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pgd@9"], "no member 9 in an ensemble of 2"),
+        (
+            ["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pgd@9"],
+            "no member 9 in an ensemble of 2",
+        ),
         (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pgd@all"], "found 'member all'"),
         (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pgd", "--attack", "pgd"], "twice"),
         (
