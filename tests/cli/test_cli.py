@@ -201,7 +201,7 @@ def test_a_study_from_the_command_line(ecgquorum, tiny_study, tmp_path):
             ["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "confident@1"],
             "confident: expected the target",
         ),
-        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--epsilons", "1e40"], "finite probabilities"),
+        (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--epsilons", "1e40"], "are not finite"),
         (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--epsilons", "ten"], "--epsilons: expected num"),
         (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--epsilons", ","], "epsilons"),
         (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--part", "train"], "part: expected"),
