@@ -99,13 +99,13 @@ def test_a_study_is_the_same(two_machines, tmp_path, monkeypatch):
     assert len(kept) == 5  # what strategies share is trained once: 2 + 1 members, and 2 that go on under attack
     for other in outs.values():
         assert {path.name for path in (other / "members").iterdir()} == kept
-        for strategy in study.strategies:
+        for strategy in study.compare:
             ours, theirs = (load_ensemble(out / "runs" / strategy) for out in (here, other))
             assert ours.card["weights_sha256"] == theirs.card["weights_sha256"]
             assert all(torch.equal(a, b) for a, b in zip(ours.parameters(), theirs.parameters(), strict=True))
         cards = [Scorecard.load(out / "scorecard.json") for out in (here, other)]
         assert_same_scorecard(cards[1], cards[0])
-        assert [e.crafted.keys() for e in cards[0].examples] == [e.crafted.keys() for e in cards[1].examples]
+        assert [e.attacked.keys() for e in cards[0].examples] == [e.attacked.keys() for e in cards[1].examples]
 
 
 @pytest.fixture
