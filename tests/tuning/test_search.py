@@ -123,7 +123,7 @@ def test_it_goes_on_and_more_trials_are_added(finished, tiny_cohort, tmp_path):
 def test_killed_in_a_trial_it_ends_with_the_same_trials(finished, recipe_file, tiny_cohort, tmp_path):
     out, arguments = tmp_path / "s", words(recipe_file, tiny_cohort, tmp_path / "s")
     process = subprocess.Popen(
-        [sys.executable, "-m", "ecgquorum.cli", *arguments],
+        [sys.executable, "-m", "ecgquorum", *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
