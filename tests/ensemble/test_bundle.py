@@ -11,7 +11,7 @@ from ecgquorum.ensemble.bundle import round_weights
 from ecgquorum.errors import BundleError
 from ecgquorum.metrics.calibration import fit_temperature
 from ecgquorum.preprocessing import InputSpec
-from ecgquorum.training.jobs import build_recipe_member
+from ecgquorum.training import check_trainable
 
 
 @pytest.fixture
@@ -130,11 +130,8 @@ def test_a_bundle_that_ships_is_found_by_its_name(bundle, tmp_path, monkeypatch)
 
 
 def test_rounded_weights_take_half_the_bytes_and_load_exactly(tiny_recipe, tiny_cohort, tmp_path):
-    n_leads, n_classes = len(tiny_cohort.leads), len(tiny_cohort.classes)
-    members = [
-        build_recipe_member(tiny_recipe, index, n_leads=n_leads, n_classes=n_classes, rate_hz=tiny_cohort.rate_hz)
-        for index in range(tiny_recipe.members)
-    ]
+    plan = check_trainable(tiny_recipe, tiny_cohort)
+    members = [plan.build_member(tiny_cohort, index) for index in range(tiny_recipe.members)]
     spec = InputSpec(tiny_cohort.leads, tiny_cohort.rate_hz, "microvolt", 6.0)
     ensemble = Ensemble(members, tiny_cohort.classes, spec, temperature=1.5)
     members[0].blocks[0].last.norm.running_var.fill_(1e6 + 1 / 3)  # beyond half precision

@@ -101,6 +101,18 @@ def test_a_network_is_identified_by_its_bands_and_classes_too(runs):
     relu, tanh = (torch.nn.Sequential(torch.nn.Linear(2, 2), kind()) for kind in (torch.nn.ReLU, torch.nn.Tanh))
     tanh.load_state_dict(relu.state_dict())
     assert hash_module(relu) != hash_module(tanh)
+    scaled = [Scaled(scale) for scale in (1.0, 2.0, 1.0)]
+    one, other, again = map(hash_module, scaled)
+    assert one == again != other, "options that are not weights count"
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, x):
+        return self.scale * x.mean(dim=2)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

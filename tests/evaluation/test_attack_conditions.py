@@ -1,11 +1,13 @@
 """Attacks of an evaluation: names, targets, strengths, and errors for impossible ones."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
 
 from ecgquorum import Cohort, load_ensemble
-from ecgquorum.attacks import PGD, SAP, ConfidentPGD, WorstCase
+from ecgquorum.attacks import PGD, SAP, Attack, ConfidentPGD, WorstCase
 from ecgquorum.errors import AttackError, RegistryError
 from ecgquorum.evaluation import (
     AttackCondition,
@@ -135,3 +137,27 @@ def test_impossible_attacks_of_a_recipe_give_a_reason(tiny_study, recipe, reason
     ensemble, cohort = load_ensemble(tiny_study / "runs/baseline"), Cohort(tiny_study / "cohort")
     with pytest.raises(AttackError, match=reason):
         evaluate_recipe(ensemble, cohort, EvaluationRecipe(epsilons=(20.0,), attacks=(recipe,), masking_records=0))
+
+
+def test_attacks_with_arrays_as_parameters_are_told_apart_by_name():
+    @dataclass(frozen=True, kw_only=True)
+    class Template(Attack):
+        shape: object = None
+
+        def perturb(self, model, x, y, valid, generator):
+            return x + self.epsilon * torch.as_tensor(self.shape)
+
+    made = make_conditions(
+        [Template(1.0, shape=np.ones(3)), AttackCondition(Template(1.0, shape=np.zeros(3)), name="flat")], SPEC
+    )
+    described = describe_evaluation(made, EvaluationOptions(), SPEC)
+    assert [one["name"] for one in described["attacks"]] == ["Template", "flat"]
+
+
+def test_masking_is_checked_at_a_strength_of_the_maximum_norm(tiny_study):
+    ensemble, cohort = load_ensemble(tiny_study / "runs/baseline"), Cohort(tiny_study / "cohort")
+    attacks = [
+        AttackCondition(PGD(e, norm=norm, n_steps=1), records=2, name=norm) for e, norm in ((9.0, "l2"), (3.0, "linf"))
+    ]
+    card = evaluate(ensemble, cohort, attacks, options=EvaluationOptions(masking_records=2))
+    assert {row.epsilon for row in card.find(attack="masking")} == {3.0}

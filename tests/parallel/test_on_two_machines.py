@@ -21,7 +21,7 @@ from ecgquorum.recipes import EvaluationRecipe, parse_study
 from ecgquorum.recordings import SandboxLimits, write
 from ecgquorum.triage import distributed, triage_files, write_worklist
 from ecgquorum.triage.policies import Threshold
-from ecgquorum.tuning import tune
+from ecgquorum.tuning import TuningOptions, tune
 from tests.parallel import work
 from tests.triage.worklists import assert_same_worklist, read_worklist
 
@@ -99,13 +99,13 @@ def test_a_study_is_the_same(two_machines, tmp_path, monkeypatch):
     assert len(kept) == 5  # shared jobs are trained once: 2 + 1 members, and 2 continued by adversarial training
     for other in outs.values():
         assert {path.name for path in (other / "members").iterdir()} == kept
-        for strategy in study.strategies:
+        for strategy in study.compare:
             ours, theirs = (load_ensemble(out / "runs" / strategy) for out in (here, other))
             assert ours.card["weights_sha256"] == theirs.card["weights_sha256"]
             assert all(torch.equal(a, b) for a, b in zip(ours.parameters(), theirs.parameters(), strict=True))
         cards = [Scorecard.load(out / "scorecard.json") for out in (here, other)]
         assert_same_scorecard(cards[1], cards[0])
-        assert [e.crafted.keys() for e in cards[0].examples] == [e.crafted.keys() for e in cards[1].examples]
+        assert [e.attacked.keys() for e in cards[0].examples] == [e.attacked.keys() for e in cards[1].examples]
 
 
 @pytest.fixture
@@ -204,10 +204,11 @@ def test_triage_takes_a_cluster(two_machines, tiny_run, folder, tmp_path):
 
 
 def test_a_search_on_a_cluster_has_the_same_scores(two_machines, tiny_cohort, tmp_path):
-    study, how = parse_study(SMALL_STUDY), {"n_trials": 2, "strategy": "dec", "vary": ("decorrelation",), "records": 6}
-    here = tune(study, tiny_cohort, tmp_path / "here", **how)
+    study = parse_study(SMALL_STUDY)
+    options = TuningOptions(n_trials=2, strategy="dec", vary=("dec",), records=6)
+    here = tune(study, tiny_cohort, tmp_path / "here", options=options)
     with RayExecutor(two_machines.address, 1) as executor:
-        there = tune(study, tiny_cohort, tmp_path / "ray", executor=executor, **how)
+        there = tune(study, tiny_cohort, tmp_path / "ray", options=options, executor=executor)
     assert [trial.values for trial in there.trials] == [trial.values for trial in here.trials]
     for one, other in zip(there.trials, here.trials, strict=True):
         assert other.measures and one.measures.keys() == other.measures.keys()
@@ -222,5 +223,5 @@ def test_evaluate_takes_a_cluster(two_machines, tiny_run, tiny_cohort, tmp_path)
     options = ("--attack", "pgd", "--epsilons", "50", "--part", "tune", *ray)
     ran = command("evaluate", tiny_run, "--cohort", tiny_cohort.path, "--out", out, *options)
     assert ran.returncode == 0, ran.stderr
-    protocol = EvaluationRecipe().changed(attacks=("pgd",), epsilons=(50.0,), part="tune")
+    protocol = EvaluationRecipe().change(attacks=("pgd",), epsilons=(50.0,), part="tune")
     assert_same_scorecard(Scorecard.load(out), evaluate_recipe(load_ensemble(tiny_run), tiny_cohort, protocol))

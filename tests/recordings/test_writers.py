@@ -43,3 +43,14 @@ def test_an_infinite_sample_is_a_missing_one(tmp_path):
     again = read(write(recording(signal), tmp_path / "r.hea"))
     assert np.flatnonzero(np.isnan(again.signal[0])).tolist() == [5]
     np.testing.assert_allclose(again.signal[0, 6:], SINE[6:], atol=1e-4)
+
+
+@pytest.mark.parametrize(("name", "existing"), [("r.npz", "r.npz"), ("r.hea", "r.hea"), ("r.hea", "r.dat")])
+def test_an_existing_file_is_replaced_only_on_request(tmp_path, name, existing):
+    (tmp_path / existing).write_text("mine")
+    made = recording(np.sin(np.arange(1000) / 20)[None])
+    with pytest.raises(RecordingError, match=f"{existing}: the file exists already"):
+        write(made, tmp_path / name)
+    assert (tmp_path / existing).read_text() == "mine"
+    write(made, tmp_path / name, overwrite=True)
+    assert read(tmp_path / name).n_samples == 1000

@@ -123,7 +123,7 @@ def test_a_search_is_continued_with_more_trials(finished, tiny_cohort, tmp_path)
 def test_a_killed_search_resumes_to_the_same_trials(finished, recipe_file, tiny_cohort, tmp_path):
     out, arguments = tmp_path / "s", words(recipe_file, tiny_cohort, tmp_path / "s")
     process = subprocess.Popen(
-        [sys.executable, "-m", "ecgquorum.cli", *arguments],
+        [sys.executable, "-m", "ecgquorum", *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "OMP_NUM_THREADS": "1"},

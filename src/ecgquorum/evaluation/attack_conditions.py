@@ -11,6 +11,7 @@ import torch
 from ecgquorum.attacks import ATTACKS, Attack, build_attack
 from ecgquorum.errors import AttackError
 from ecgquorum.evaluation.conditions import ENSEMBLE, MASKING, MIXED, NATURAL, WORST, Condition
+from ecgquorum.evaluation.fingerprint import describe_value
 from ecgquorum.evaluation.options import EvaluationOptions
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes.study import EPSILONS
@@ -78,7 +79,7 @@ def make_conditions(attacks: Iterable[Attack | AttackCondition | str], spec: Inp
     families = list(dict.fromkeys((one.name, one.target) for one in made))
     made.sort(key=lambda one: (families.index((one.name, one.target)), one.epsilon))
     for one in made:
-        if made.count(one) > 1 or sum(other.condition == one.condition for other in made) > 1:
+        if sum(other.condition == one.condition for other in made) > 1:
             raise AttackError(
                 f"two attacks are called {one.condition}; give one another name: AttackCondition(attack, name=...)"
             )
@@ -125,5 +126,6 @@ def _describe_options(attack: Attack, kind: str, spec: InputSpec) -> dict[str, A
     return {
         name: value if isinstance(value, bool | int | float | str) else repr(value)
         for name, value in found.items()
-        if name != "epsilon" and not (usual is not None and value == getattr(usual, name))
+        if name != "epsilon"
+        and not (usual is not None and describe_value(value) == describe_value(getattr(usual, name)))
     }

@@ -73,6 +73,8 @@ def evaluate(
     first = next(iter(ensembles.values()))
     opened = open_data(data, options.part, first)
     conditions = make_conditions(attacks or (), first.input)
+    if options.masking_epsilon is None:
+        options = replace(options, masking_epsilon=_choose_masking_epsilon(conditions))
     run = EvaluationRun(ensembles, opened, conditions, options, Path(cache) if cache else None, progress)
     described = describe_evaluation(conditions, options, first.input)
     run.run(executor)
@@ -137,7 +139,7 @@ def _make_rows(run: EvaluationRun, e: int, facts: EnsembleFacts) -> Iterator[Met
         condition = Condition(f"{MIXED} {attack}", target, run.conditions[numbers[-1]].epsilon)
         yield from rows(condition, len(run.data), _mixed_values(run, e, numbers))
     yield from rows(Condition(NATURAL, MEMBERS), len(run.data), _member_values(run, e))
-    strength = _masking_epsilon(run)
+    strength = run.options.masking_epsilon
     positions = choose_records(len(run.data), run.options.masking_records, run.options.seed)
     if strength is not None and len(positions):
         run.report_progress(f"masking checks of {facts.name}")
@@ -147,10 +149,9 @@ def _make_rows(run: EvaluationRun, e: int, facts: EnsembleFacts) -> Iterator[Met
         yield from rows(Condition(MASKING, ENSEMBLE, strength), len(positions), checks)
 
 
-def _masking_epsilon(run: EvaluationRun) -> float | None:
-    if run.options.masking_epsilon is not None:
-        return run.options.masking_epsilon
-    strengths = sorted({one.epsilon for one in run.conditions[1:]})
+def _choose_masking_epsilon(conditions: list[AttackCondition]) -> float | None:
+    """The second of the strengths of attacks in the maximum norm, in which the checks attack."""
+    strengths = sorted({one.epsilon for one in conditions if one.attack.norm == "linf"})
     return strengths[min(1, len(strengths) - 1)] if strengths else None
 
 

@@ -79,13 +79,15 @@ def _merge_attacks(cards: list[Scorecard]) -> list[dict[str, object]]:
     for card in cards:
         for key in ("seed", "normalise"):
             if card.evaluation[key] != cards[0].evaluation[key]:
-                raise ScorecardError(f"scorecards with different evaluation.{key} cannot be merged; report them apart")
+                raise ScorecardError(
+                    f"scorecards with different evaluation.{key} cannot be merged; report them separately"
+                )
         for attack in card.evaluation["attacks"]:
             name = (attack["name"], attack["target"])
             if {**known.setdefault(name, attack), "epsilons": None} != {**attack, "epsilons": None}:
                 raise ScorecardError(
-                    f"two different attacks are called {name[0]} on {name[1]}; report the scorecards apart, or give "
-                    "one attack another name"
+                    f"two different attacks are called {name[0]} on {name[1]}; write two reports, or give one "
+                    "attack another name"
                 )
     return list(known.values())
 

@@ -165,7 +165,7 @@ class EvaluationRun:
             if spec.scaling != first.scaling:
                 raise ScorecardError(
                     f"{name} takes input scaled to {spec.scaling}, {self.names[0]} to {first.scaling}; the same "
-                    "epsilon would mean attacks of different strength, so evaluate them apart"
+                    "epsilon would mean attacks of different strength, so evaluate them separately"
                 )
             for attack in attacks:
                 _ = AttackJob(attack, ensemble, self.options.seed).target

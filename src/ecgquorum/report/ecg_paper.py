@@ -44,8 +44,8 @@ FOOTER_MM = 13.0
 MAP_MM = 2
 """How high the map of one member is."""
 
-_HEADER_MM, _ANSWER_MM = 14.0, 10.0  # above the grid: the recording; the model's result
-_PAGES_MM = (210.0, 420.0)  # A4 lying, A3 standing: both are 297 mm wide
+_HEADER_MM, _PREDICTION_MM = 14.0, 10.0  # above the grid: the recording; the prediction
+_PAGES_MM = (210.0, 420.0)  # A4 landscape, A3 portrait: both are 297 mm wide
 _CLOSEST_MM, _WIDEST_MM = 14, 35  # from row to row, at 10 mm/mV
 _EDGE_MM = LARGE_MM  # of grid above the first row and below the last, into which their peaks may reach
 _BELOW = 0.42  # the baseline's place in a row: complexes mostly point up
@@ -134,7 +134,7 @@ def lay_out(
         raise DrawingError(f"{where}: cannot start at {start_s:g} s; the recording lasts {recording.seconds:g} s")
     row_s = ROW_MM / scale.mm_per_s
     maps_mm = n_maps * MAP_MM + 1 if n_maps else 0
-    header_mm = _HEADER_MM + (_ANSWER_MM if n_maps else 0)
+    header_mm = _HEADER_MM + (_PREDICTION_MM if n_maps else 0)
 
     def map_height(row: Sequence[str]) -> int:
         return maps_mm if set(row) & set(mapped) else 0

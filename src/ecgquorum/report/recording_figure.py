@@ -27,7 +27,7 @@ KINDS = (".png", ".svg", ".pdf")
 _FAR_MV = 1e3  # off any sheet; coordinates much larger would overflow
 _CELLS_PER_MM = 4
 _LINE = 165  # characters across the sheet, in its small print
-_SHADES = LinearSegmentedColormap.from_list("looks", ["#ffffff", "#9ecae1", "#2171b5", "#08306b"])
+_SHADES = LinearSegmentedColormap.from_list("attribution", ["#ffffff", "#9ecae1", "#2171b5", "#08306b"])
 _HALO = [withStroke(linewidth=2.5, foreground="white")]
 
 
