@@ -21,13 +21,20 @@ FURTHER_METRICS = {
     "macro_f1": "macro F1 (%)",
     "ece": "ECE (%)",
     "ece_raw": "ECE, raw (%)",
+    "adaptive_ece": "adaptive ECE (%)",
     "brier": "Brier (×100)",
     "brier_raw": "Brier, raw (×100)",
+    "nll": "NLL (nat ×100)",
     "uncertainty_gap": "uncertainty gap (×100)",
     "augrc": "AUGRC (%)",
     "aurc": "AURC (%)",
     "risk_at_80": "risk at 80 % (%)",
     "risk_at_90": "risk at 90 % (%)",
+}
+SCORE_METRICS = {
+    "error_auroc": "AUROC of error detection",
+    "augrc": "AUGRC",
+    "errors_caught_at_10": "errors among the 10 % with the highest score",
 }
 PAIR_METRICS = {
     "adjusted_r2": "Adjusted R²: variance of the second member's features that is linear in the first one's (%)",
@@ -98,6 +105,7 @@ def build_tables(card: Scorecard) -> list[ReportTable]:
         *(_paper_table(card, metric, title) for metric, title in PAPER_METRICS.items()),
         *(_stronger_attacks_table(card, metric, PAPER_METRICS[metric]) for metric in ("accuracy", "r_iu_auc")),
         _deferral_table(card),
+        _score_table(card),
         _further_table(card),
         _class_table(card),
         _member_table(card),
@@ -186,9 +194,22 @@ def _deferral_table(card: Scorecard) -> ReportTable:
     return _build_table(card, "deferral", title, columns, note=note, best=min)
 
 
+def _score_table(card: Scorecard) -> ReportTable:
+    scores = dict.fromkeys(row.detail for row in card.find(metric="error_auroc"))
+    columns = (
+        _Column(title, score.replace("_", " "), _under(Condition(), metric) | {"detail": score})
+        for metric, title in SCORE_METRICS.items()
+        for score in scores
+    )
+    note = "AUROC 50: no better than chance. Lower is better for AUGRC, higher for the others."
+    return _build_table(card, "scores", "Errors found by each score, natural recordings (%)", columns, note=note)
+
+
 def _further_table(card: Scorecard) -> ReportTable:
     columns = (
-        _Column("natural recordings", title, _under(Condition(), metric)) for metric, title in FURTHER_METRICS.items()
+        _Column("natural recordings", title, _under(Condition(), metric))
+        for metric, title in FURTHER_METRICS.items()
+        if any(card.find(metric=metric))  # older scorecards lack some
     )
     return _build_table(card, "further_metrics", "Further metrics", columns)
 
