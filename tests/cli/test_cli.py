@@ -313,7 +313,7 @@ def test_plot_errors_are_one_line(ecgquorum, record, tmp_path, monkeypatch):
     for arguments, expected in (
         (("none.hea",), "none.hea: expected a recording, a folder or an archive, found no such file"),
         (("a.doc",), "found none of them"),
-        ((record, "--out", "a.gif"), "ends in .png, .svg, .pdf, found .gif"),
+        ((record, "--out", "a.gif"), "must end in .png, .svg, .pdf, not in .gif"),
         ((record, "--out", "gif"), "found no ending"),
         ((record, "--layout", "6x2"), "found only ECG; draw what is there with --layout rows"),
         ((record, "--layout", "2x6"), "expected a layout of 3x4+1, 6x2, 12x1, rows, found '2x6'"),
