@@ -1,1 +1,1 @@
-"""Ratios, not seconds: variants alternate in one process, and the median of their rounds' ratios is what counts."""
+"""Benchmarks: variants run alternately in one process, and the median ratio of their times is printed."""

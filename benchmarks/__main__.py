@@ -1,4 +1,4 @@
-"""How fast, as ratios: ours against the published arithmetic written plainly, alternating in one process.
+"""Compare the speed of networks, attacks and losses with the published arithmetic, as ratios.
 
 python -m benchmarks [--rounds N]
 """
@@ -36,21 +36,21 @@ EPOCH_RECORDS, EPOCH_BATCH = 7_760, 64
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5, help="of each comparison; the median of them is shown")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each comparison; their median is printed")
     parser.add_argument("--memory-of", choices=("published", "ours"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.memory_of:
-        print(_peak_of_a_training_step(arguments.memory_of))
+        print(_training_step_peak(arguments.memory_of))
         return
     torch.manual_seed(0)
     started = time.perf_counter()
     print(f"{torch.get_num_threads()} threads, PyTorch {torch.__version__}, medians of {arguments.rounds} rounds\n")
     peak = _matmul_peak()
-    _against_the_published(arguments.rounds, peak)
-    _small_things(20 * arguments.rounds)
-    _memory()
-    _compact()
-    _growth()
+    _compare_with_published(arguments.rounds, peak)
+    _compare_small_parts(20 * arguments.rounds)
+    _compare_memory()
+    _time_compact()
+    _time_growth()
     print(
         f"\nmatrix products reach {peak / 1e9:.0f} GFLOP/s here; all of this took {time.perf_counter() - started:.0f} s"
     )
@@ -59,9 +59,9 @@ def main() -> None:
 # --- the paper's network ---------------------------------------------------------------------------------------------
 
 
-def _pair() -> tuple[published.Published, DilatedMember]:
-    """Both statements of the network with the same weights."""
-    theirs, ours = published.Published(1, 4).eval(), DilatedMember(1, 4, RATE_HZ).eval()
+def _make_pair() -> tuple[published.Published, DilatedMember]:
+    """The published network and ours, with the same weights."""
+    theirs, ours = published.Published(1, 4).eval(), DilatedMember(1, 4).eval()
     for block, conv, norm in zip(ours.blocks, theirs.convs, theirs.norms, strict=True):
         block.conv.load_state_dict(conv.state_dict())
         block.norm.load_state_dict(norm.state_dict())
@@ -69,10 +69,10 @@ def _pair() -> tuple[published.Published, DilatedMember]:
     return theirs, ours
 
 
-def _against_the_published(rounds: int, peak: float) -> None:
-    theirs, ours = _pair()
+def _compare_with_published(rounds: int, peak: float) -> None:
+    theirs, ours = _make_pair()
     natural, label = torch.randn(4, 1, N_SAMPLES) * 200, torch.arange(4)
-    batch = Batch(natural, torch.ones(4, 1, N_SAMPLES, dtype=torch.bool), label)
+    valid = torch.ones(4, 1, N_SAMPLES, dtype=torch.bool)
     bound, sap = torch.full((4, 1, 1), EPSILON), SAP(EPSILON)
     kernels, kernel = published.sap_kernels(*PHYSIONET_KERNELS), sap.kernel().float()
     loss = cross_entropy(ours, label)
@@ -87,7 +87,7 @@ def _against_the_published(rounds: int, peak: float) -> None:
 
     def our_pgd() -> None:
         with freeze(ours):
-            pgd_steps(loss, batch, bound, n_steps=1)
+            pgd_steps(loss, natural, valid, bound, n_steps=1)
 
     def our_sap() -> None:
         with freeze(ours):
@@ -126,41 +126,41 @@ def _training_step(network: torch.nn.Module, x: torch.Tensor, label: torch.Tenso
     return step
 
 
-def _small_things(rounds: int) -> None:
-    """What is small beside the network: smoothing, bands, decorrelation."""
+def _compare_small_parts(rounds: int) -> None:
+    """Compare the parts beside the network: SAP's smoothing, band filters, decorrelation."""
     theta = torch.randn(4, 1, N_SAMPLES, requires_grad=True)
     kernels, kernel = published.sap_kernels(*PHYSIONET_KERNELS), SAP(EPSILON).kernel().float()
-    mask, bins = BandFilter(rings(RATE_HZ, 0), RATE_HZ), torch.fft.fftfreq(N_SAMPLES, 1 / RATE_HZ).abs()
+    band, bins = BandFilter(rings(RATE_HZ, 0), RATE_HZ), torch.fft.fftfreq(N_SAMPLES, 1 / RATE_HZ).abs()
     full = (bins % 30 < 15).to(torch.float32)
     features, stored = torch.randn(64, 64, requires_grad=True), torch.randn(64, 64)
     projection = torch.randn(64, 32) / 8
     draw = torch.Generator().manual_seed(0)
 
-    def smoothed_by_25() -> None:
+    def smooth_with_25_kernels() -> None:
         total = sum(F.conv1d(theta, one, padding=one.shape[2] // 2) for one in kernels)
         torch.autograd.grad(total.sum(), theta)  # type: ignore[union-attr]
 
-    def pinv() -> None:
+    def published_decorrelation() -> None:
         torch.autograd.grad(published.decorrelation(features, stored, projection), features)
 
-    def centred() -> None:
+    def our_decorrelation() -> None:
         torch.autograd.grad(decorrelation(features, stored, generator=draw), features)
 
     comparisons = {
         "SAP's smoothing, forward and backward": (
-            smoothed_by_25,
+            smooth_with_25_kernels,
             lambda: torch.autograd.grad(smooth(theta, kernel).sum(), theta),
         ),
-        "a Fourier band": (lambda: published.band(theta.detach(), full), lambda: mask(theta.detach())),
-        "the decorrelation term, forward and backward": (pinv, centred),
+        "a Fourier band": (lambda: published.band(theta.detach(), full), lambda: band(theta.detach())),
+        "the decorrelation term, forward and backward": (published_decorrelation, our_decorrelation),
     }
     print("\nbeside the network                                       times as fast")
     for name, (their_way, our_way) in comparisons.items():
         print(f"  {name:54s} {1 / ratios({'published': their_way, 'ours': our_way}, rounds)['ours']:5.1f}")
 
 
-def _memory() -> None:
-    """Peak memory of a training step, each in a process of its own, over what the process takes without one."""
+def _compare_memory() -> None:
+    """Compare the peak memory of a training step, each measured in its own process."""
     peaks = {}
     for which in ("published", "ours"):
         command = [sys.executable, "-m", "benchmarks", "--memory-of", which]
@@ -171,9 +171,9 @@ def _memory() -> None:
     print(f"  {'ours over the published, a recording':54s} {share:5.2f}          0.5  {_met(share <= 0.5)}")
 
 
-def _peak_of_a_training_step(which: str) -> float:
-    """Megabytes a recording: the growth of the peak from a batch of 2 to one of 8."""
-    theirs, ours = _pair()
+def _training_step_peak(which: str) -> float:
+    """Peak memory per recording in megabytes, from batches of 2 and 8."""
+    theirs, ours = _make_pair()
     network = theirs.train() if which == "published" else ours.train()
     peaks = []
     for size in (2, 8):
@@ -183,7 +183,7 @@ def _peak_of_a_training_step(which: str) -> float:
 
 
 def _peak_memory() -> float:
-    """Megabytes that this process has held at most. (What `getrusage` says begins with its parent's.)"""
+    """Peak memory of this process in megabytes. (`getrusage` would start with the parent's.)"""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
@@ -193,11 +193,14 @@ def _peak_memory() -> float:
 
 def _ensemble(n_members: int, window_s: float = 30.0) -> Ensemble:
     bands = (None, rings(RATE_HZ, 0), rings(RATE_HZ, 1))
-    members = [CompactMember(1, 4, RATE_HZ, bands=bands[k % 3]) for k in range(n_members)]
+    members: list[torch.nn.Module] = []
+    for k in range(n_members):
+        network, edges = CompactMember(1, 4, RATE_HZ), bands[k % 3]
+        members.append(network if edges is None else BandFilter(edges, RATE_HZ).then(network))
     return Ensemble(members, ("N", "A", "O", "~"), InputSpec(("ECG",), RATE_HZ, "microvolt", window_s)).eval()
 
 
-def _compact() -> None:
+def _time_compact() -> None:
     print("\ncompact                                                       took   aim")
     member = CompactMember(1, 4, RATE_HZ, dropout=0.2).train()
     x, label = torch.randn(EPOCH_BATCH, 1, 9000) * 200, torch.arange(EPOCH_BATCH) % 4
@@ -224,8 +227,8 @@ def _compact() -> None:
     print(f"  {'WFDB files of 250 Hz, read, resampled and classified (1/s)':54s} {rate:7.0f}  100  {_met(rate >= 100)}")
 
 
-def _growth() -> None:
-    """Time against the number of recordings, their length and the number of members, over the first of each line."""
+def _time_growth() -> None:
+    """Time predictions of more and longer recordings by more members, as multiples of the first of each line."""
     print("\ngrowth of prediction: time over the first, where the size is 1, 2, 4 times the first's")
     ensemble, three = _ensemble(3), _ensemble(3, 120.0)
 
@@ -249,13 +252,13 @@ def _growth() -> None:
 
 
 def _matmul_peak() -> float:
-    """Floating-point operations a second of a large matrix product."""
+    """Floating-point operations per second of a large matrix product."""
     a = torch.randn(2048, 2048)
     return float(2 * 2048**3 / _seconds(lambda: a @ a, 10))
 
 
 def _seconds(run: Callable[[], object], times: int = 3) -> float:
-    """The median time of a run, after one to warm up."""
+    """Median time of a run, after one to warm up."""
     run()
     taken = []
     for _ in range(times):

@@ -1,4 +1,4 @@
-"""Timing variants against each other."""
+"""Time variants of a computation against each other."""
 
 import statistics
 import time
@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 
 def ratios(variants: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """The median over rounds of each variant's time as a multiple of the first one's in the same round.
+    """Return, for each variant, the median over rounds of its time divided by the first variant's in the same round.
 
-    Every variant runs once beforehand; the order turns by one each round, so that none is always the one that comes
-    after another.
+    Every variant runs once beforehand. The order rotates by one each round, so that no variant always follows the same
+    one.
     """
     names = list(variants)
     for run in variants.values():

@@ -1,7 +1,7 @@
-"""The published network, attack and training step, written in the most ordinary way, to be compared with ours.
+"""The published network, attacks and losses, written plainly, for comparison.
 
-Everything here is the paper's arithmetic as one would first write it: every position computed, parameters' gradients on
-while attacking, a convolution for each of SAP's 25 kernels, a pseudo-inverse for decorrelation, complex transforms.
+Every position is computed, attacks compute parameter gradients too, each of SAP's 25 kernels is a convolution,
+decorrelation uses a pseudo-inverse, and band filters use complex transforms.
 """
 
 from itertools import product
@@ -18,7 +18,7 @@ POOLED = (1, 6, 11)
 
 
 class Published(nn.Module):
-    """The network, layer by layer; gives logits and features."""
+    """The published network; returns logits and features."""
 
     def __init__(self, n_leads: int, n_classes: int) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Published(nn.Module):
 
 
 def multiplications(n_samples: int, n_leads: int = 1) -> int:
-    """Of one recording's way through the published network."""
+    """Number of multiplications of the published network for one recording."""
     total, length, n_in = 0, n_samples, n_leads
     for number, n_out in enumerate(CHANNELS):
         length += 2 * PADDINGS[number] - DILATIONS[number] * (KERNELS[number] - 1)
@@ -54,7 +54,7 @@ def multiplications(n_samples: int, n_leads: int = 1) -> int:
 
 
 def band(x: Tensor, mask: Tensor) -> Tensor:
-    """A Fourier mask by complex transforms; mask has a value for each of them."""
+    """Filter by complex transforms; mask has one value per frequency."""
     return torch.fft.ifft(torch.fft.fft(x) * mask).real
 
 
@@ -69,16 +69,16 @@ def pgd_step(network: nn.Module, x: Tensor, natural: Tensor, label: Tensor, epsi
 
 
 def gaussian(size: int, width: float) -> Tensor:
-    """A kernel of SAP."""
-    place = torch.arange(size, dtype=torch.float32) - (size - 1) / 2
-    bell = torch.exp(-(place**2) / (2 * width**2))
+    """A Gaussian kernel of SAP."""
+    position = torch.arange(size, dtype=torch.float32) - (size - 1) / 2
+    bell = torch.exp(-(position**2) / (2 * width**2))
     return (bell / bell.sum()).view(1, 1, -1)
 
 
 def sap_step(
     network: nn.Module, theta: Tensor, natural: Tensor, label: Tensor, epsilon: float, kernels: list[Tensor]
 ) -> Tensor:
-    """One step of SAP: the mean over all kernels of the change convolved with each."""
+    """One step of SAP: the change is convolved with every kernel, and the results are averaged."""
     theta = theta.clone().detach().requires_grad_(True)
     smooth = [F.conv1d(theta, kernel, padding=kernel.shape[2] // 2) for kernel in kernels]
     attacked = natural + sum(smooth) / len(kernels)
@@ -90,12 +90,12 @@ def sap_step(
 
 
 def sap_kernels(sizes: tuple[int, ...], widths: tuple[float, ...]) -> list[Tensor]:
-    """All combinations."""
+    """Kernels of all sizes and widths."""
     return [gaussian(size, width) for size, width in product(sizes, widths)]
 
 
 def decorrelation(features: Tensor, stored: Tensor, projection: Tensor) -> Tensor:
-    """L of one pair by a pseudo-inverse."""
+    """The decorrelation loss of one pair of members, by a pseudo-inverse."""
     regressor = torch.cat([stored @ projection, torch.ones(len(stored), 1)], dim=1)
     left = features - regressor @ (torch.linalg.pinv(regressor) @ features)
     total = features - features.mean(dim=0)

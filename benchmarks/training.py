@@ -1,10 +1,10 @@
-"""What diversity costs: the time of a training step with decorrelation, and behind bands, over a plain one.
+"""Time a training step with decorrelation and with a band filter, relative to the baseline.
 
     python -m benchmarks.training [--rounds N]
 
-The third member is trained, so that it is decorrelated from two earlier ones; batches of 64. `compact` sees 30 s of
-300 Hz. The paper's network sees 3 s, a twentieth of its window, so that a round takes seconds: the decorrelation term
-costs the same whatever the length, so its ratio at 60 s is closer to 1 than what is shown.
+The third member is trained, decorrelated from two earlier ones, with batches of 64. `compact` gets 30 s at 300 Hz. The
+paper's network gets 3 s, a twentieth of its window, so that a round takes seconds. The decorrelation term costs the
+same at every length, so its ratio at 60 s is closer to 1 than the one printed.
 """
 
 import argparse
@@ -27,8 +27,8 @@ AIMS = {"compact": {"dec": 1.05, "part": 1.02}, "dilated": {"dec": 1.02, "part":
 SECONDS = {"compact": 30.0, "dilated": 3.0}
 
 
-def step_of(recipe: Recipe, cohort: Cohort, batch: Batch) -> Callable[[], None]:
-    """A training step of the recipe's third member."""
+def make_step(recipe: Recipe, cohort: Cohort, batch: Batch) -> Callable[[], None]:
+    """Make a function that runs a training step of the recipe's third member."""
     plan = check_trainable(recipe, cohort)
     member = plan.build_member(cohort, 2)
     spec = InputSpec(cohort.leads, cohort.rate_hz, "microvolt", SECONDS[recipe.member.kind])
@@ -62,13 +62,13 @@ def step_of(recipe: Recipe, cohort: Cohort, batch: Batch) -> Callable[[], None]:
     return step
 
 
-def measured(kind: str, cohort: Cohort, rounds: int) -> dict[str, float]:
-    """Step times over the baseline's."""
+def measure_steps(kind: str, cohort: Cohort, rounds: int) -> dict[str, float]:
+    """Return the step time of each strategy, divided by the baseline's."""
     recipe = parse_recipe(f'name = "benchmark"\n[member]\nkind = "{kind}"\n[strategies.dec]\nform = "paper"')
     signal = torch.randn(BATCH, 1, round(SECONDS[kind] * cohort.rate_hz)) * 200
     valid = torch.ones(BATCH, 1, signal.shape[2], dtype=torch.bool)
     batch = Batch(signal, valid, torch.arange(BATCH) % 4)
-    variants = {s: step_of(recipe.with_strategy(s), cohort, batch) for s in ("baseline", "dec", "part", "dec+part")}
+    variants = {s: make_step(recipe.with_strategy(s), cohort, batch) for s in ("baseline", "dec", "part", "dec+part")}
     return ratios(variants, rounds)
 
 
@@ -77,13 +77,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=16, help="rounds for compact; the paper's network gets half")
     rounds = parser.parse_args().rounds
-    print(
-        f"training step over baseline's, {torch.get_num_threads()} threads, batch {BATCH}, median of alternating rounds"
-    )
+    print(f"training step relative to the baseline, {torch.get_num_threads()} threads, batch {BATCH}, medians")
     with tempfile.TemporaryDirectory() as folder:
         cohort, _ = build_cohort(open_source("synthetic:physionet2017", records=100, seconds=2.0), Path(folder) / "c")
         for kind, n_rounds in (("compact", rounds), ("dilated", max(1, rounds // 2))):
-            for strategy, ratio in measured(kind, cohort, n_rounds).items():
+            for strategy, ratio in measure_steps(kind, cohort, n_rounds).items():
                 aim = AIMS[kind].get(strategy)
                 note = "" if aim is None else f"  (aim <= {aim:.2f}{', met' if ratio <= aim else ', missed'})"
                 print(f"{kind:8s} {strategy:9s} {ratio:6.3f}{note}")

@@ -1,9 +1,9 @@
-"""How many recordings triage sorts in a second, and whether its memory grows with their number.
+"""Measure how many recordings triage classifies per second, and its peak memory.
 
     python -m benchmarks.triage [--recordings N]
 
-One-lead recordings of 30 s in WFDB, simulated, the shipped one-lead bundle, all of it through the command line; the
-seconds that a start takes (imports, loading the model, starting readers) are measured with one recording and taken off.
+Simulated one-lead WFDB recordings of 30 s, the shipped one-lead bundle, through the command line. The start-up time
+(imports, model, sandbox workers) is measured with one recording and subtracted.
 """
 
 import argparse
@@ -21,16 +21,16 @@ AIM_PER_SECOND = 100.0
 _DISTINCT = 50
 
 
-def fill(folder: Path, n_recordings: int) -> None:
-    """Write so many recordings, of which every fiftieth has the same samples."""
+def write_recordings(folder: Path, n_recordings: int) -> None:
+    """Write `n_recordings` files; every fiftieth has the same samples."""
     folder.mkdir()
     made = [simulate("NAO"[seed % 3], seed=seed, leads=("ECG",), seconds=30).recording for seed in range(_DISTINCT)]
     for number in range(n_recordings):
         write(made[number % _DISTINCT], folder / f"r{number:06d}.hea")
 
 
-def triaged(folder: Path, out: Path) -> tuple[float, float]:
-    """Seconds and the largest resident memory in MB of one triage of the folder."""
+def run_triage(folder: Path, out: Path) -> tuple[float, float]:
+    """Return seconds and peak resident memory in MB of one triage of the folder."""
     line = [sys.executable, "-m", "ecgquorum", "triage", str(folder), "--budget", "10%", "--out", str(out)]
     started = time.perf_counter()
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
@@ -50,12 +50,12 @@ def main() -> None:
         start_s = 0.0
         for n_recordings in (1, n_most, 4 * n_most):
             folder = Path(scratch) / f"in-{n_recordings}"
-            fill(folder, n_recordings)
-            seconds, largest_mb = triaged(folder, Path(scratch) / f"out-{n_recordings}")
+            write_recordings(folder, n_recordings)
+            seconds, largest_mb = run_triage(folder, Path(scratch) / f"out-{n_recordings}")
             start_s = start_s or seconds
             rate = f"{n_recordings / (seconds - start_s):9.0f}" if seconds > start_s else " " * 9
             print(f"{n_recordings:>10} {seconds:8.1f} {rate} {largest_mb:20.0f}")
-    print(f"aim: at least {AIM_PER_SECOND:g} a second on 2 cores, the same memory for all")
+    print(f"aim: at least {AIM_PER_SECOND:g} a second on 2 cores, and constant memory")
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ options = { n_steps = 4 }
 
 
 class Recorder:
-    """A progress that keeps what it was told."""
+    """A `Progress` that records its reports."""
 
     def __init__(self):
         self.updates, self.lines = [], []

@@ -1,4 +1,4 @@
-"""The benchmarks run, and their instrument measures what it should."""
+"""Benchmarks run, and operations are counted instead of times."""
 
 from contextlib import nullcontext
 
@@ -6,13 +6,14 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks import __main__ as main
 from benchmarks.alternating import ratios
 from benchmarks.published import Published, multiplications
-from benchmarks.training import measured
+from benchmarks.training import measure_steps
 from ecgquorum.members import CompactMember, DilatedMember, freeze
 
 
-def test_ratios_are_of_times(monkeypatch):
+def test_ratios_divide_times_by_the_first_variant(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr("benchmarks.alternating.time.perf_counter", lambda: clock[0])
 
@@ -28,13 +29,13 @@ def operations(run):
     return counter.get_total_flops()
 
 
-def test_the_published_network_is_counted_right():
+def test_multiplications_of_the_published_network_are_counted():
     network = Published(1, 4).eval()
     counted = operations(lambda: network(torch.zeros(1, 1, 1000)))
     assert counted == pytest.approx(2 * multiplications(1000), rel=1e-3)
 
 
-def test_we_do_a_fraction_of_the_published_arithmetic():
+def test_dilated_needs_a_fraction_of_the_published_operations():
     """The guard of the speed: operations, which do not depend on the machine."""
     n_samples = 4500
     theirs, ours = Published(1, 4).eval(), DilatedMember(1, 4).eval()
@@ -70,9 +71,17 @@ def test_padding_is_not_computed():
     assert counts[1] < counts[0] / 4
 
 
+def test_the_comparison_with_the_published_network_runs(monkeypatch, capsys):
+    monkeypatch.setattr(main, "N_SAMPLES", 600)
+    main._compare_with_published(rounds=1, peak=1e11)
+    main._compare_small_parts(rounds=1)
+    assert capsys.readouterr().out.count("\n") == 11
+    assert len(main._ensemble(3).members) == 3
+
+
 def test_a_training_step_of_every_strategy_can_be_timed(tiny_cohort, monkeypatch):
     monkeypatch.setattr("benchmarks.training.BATCH", 36)
     monkeypatch.setattr("benchmarks.training.SECONDS", {"compact": 2.0})
-    found = measured("compact", tiny_cohort, 1)
+    found = measure_steps("compact", tiny_cohort, 1)
     assert list(found) == ["baseline", "dec", "part", "dec+part"]
     assert all(ratio > 0 for ratio in found.values())

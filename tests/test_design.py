@@ -13,7 +13,7 @@ CLASSES = ["N", "A", "O", "~"]
 
 
 class MyNet(nn.Module):
-    """A network as somebody else would write it."""
+    """A custom network."""
 
     def __init__(self, n_leads=1, n_classes=4):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What the documents promise: commands that exist, sessions that run, links that lead somewhere."""
+"""The documentation: commands exist, code runs, links resolve."""
 
 import re
 import shlex
@@ -65,7 +65,7 @@ def test_the_extensions_of_the_extending_page_work(tiny_cohort):
     assert names["read_lines"].suffixes == (".lines",)
 
 
-def test_the_two_commands_are_there():
+def test_readme_and_makefile_have_demo_and_test():
     text = (REPOSITORY / "README.md").read_text()
     makefile = (REPOSITORY / "Makefile").read_text()
     for target in ("demo", "test"):
@@ -98,13 +98,13 @@ def test_every_command_in_the_documents_exists_with_its_options(line):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
+def test_links_resolve(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), target
 
 
-def test_the_recipe_that_the_documents_show_is_one():
+def test_the_recipe_in_the_documentation_is_valid():
     (shown,) = blocks(REPOSITORY / "docs/recipes.md", "toml")
     assert parse_recipe(shown).members == 3
 

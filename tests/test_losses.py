@@ -1,4 +1,4 @@
-"""The decorrelation loss: closed forms, least squares as oracle, gradients that are there and finite."""
+"""The decorrelation loss: closed forms, least squares as oracle, finite gradients."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def r2(loss):
 
 
 def swaps(seed, n_pairs):
-    """Whether each pair's coin says to swap, when nothing but coins and matrices is drawn."""
+    """Whether each pair is swapped, replaying the loss's random draws."""
     source, coins = generator(seed), []
     for _ in range(n_pairs):
         coins.append(bool(torch.rand((), generator=source) < 0.5))
@@ -39,20 +39,20 @@ def swaps(seed, n_pairs):
     return coins
 
 
-def test_a_linear_map_of_the_same_features_is_found_out():
+def test_the_loss_detects_a_linear_map_of_the_features():
     z = features(0, n_features=32)
     mapped = z @ torch.randn(32, 32, dtype=torch.float64, generator=generator(1)) + 3
     for seed in range(4):
         assert r2(decorrelation(z, [mapped], generator=generator(seed))) > 1 - 1e-3
 
 
-def test_independent_features_have_the_floor_of_their_batch():
+def test_independent_features_give_the_floor_of_the_batch_size():
     found = [r2(decorrelation(features(2 * s), [features(2 * s + 1)], generator=generator(s))) for s in range(60)]
     assert np.mean(found) == pytest.approx(32 / 63, abs=0.01)
 
 
 @pytest.mark.parametrize("n_records", [100, 1000])
-def test_without_projection_it_is_ordinary_least_squares(n_records):
+def test_without_projection_the_loss_is_ordinary_least_squares(n_records):
     a, b = features(0, n_records, 20), features(1, n_records, 20)
     b = b + a @ torch.randn(20, 20, dtype=torch.float64, generator=generator(5)) * 0.3
     fit = LinearRegression().fit(a.numpy(), b.numpy())
@@ -72,7 +72,7 @@ def test_without_projection_it_is_ordinary_least_squares(n_records):
 
 @pytest.mark.parametrize("whiten", [False, True])
 @pytest.mark.parametrize("projection", PROJECTIONS)
-def test_the_gradient_is_the_right_one(projection, whiten):
+def test_the_gradient_passes_gradcheck(projection, whiten):
     stored = [features(1, 12, 5), features(2, 12, 5)]
 
     def loss(z):
@@ -81,8 +81,8 @@ def test_the_gradient_is_the_right_one(projection, whiten):
     assert torch.autograd.gradcheck(loss, features(0, 12, 5).requires_grad_())
 
 
-def test_every_earlier_member_pulls_whatever_the_coins_say():
-    """A swap that leaked from one pair to the next would silence a member; here each alone must move the loss."""
+def test_every_earlier_member_affects_the_loss():
+    """A swap must not leak from one pair to the next: each earlier member alone must change the loss."""
     seen = set()
     for seed in range(12):
         coins = tuple(swaps(seed, 3))
@@ -103,7 +103,7 @@ def test_every_earlier_member_pulls_whatever_the_coins_say():
 
 
 def test_both_roles_are_drawn_equally_often():
-    """With nothing projected away, the loss has one of two values, by who predicts whom."""
+    """Without projection the loss has one of two values, one for each direction of the regression."""
     z, other = features(0, 100, 6), features(1, 100, 6)
     other[:, :2] = z[:, :2]
     other[:, 2:] *= 3
@@ -114,7 +114,7 @@ def test_both_roles_are_drawn_equally_often():
 
 @pytest.mark.parametrize("projection", PROJECTIONS)
 @pytest.mark.parametrize("kind", ["zero", "constant", "rank 3", "repeated columns", "huge", "tiny"])
-def test_gradients_stay_finite_for_deficient_features(projection, kind):
+def test_gradients_are_finite_for_rank_deficient_features(projection, kind):
     z = features(0, 80)
     z = {
         "zero": torch.zeros_like(z),
@@ -146,14 +146,14 @@ def test_small_batches_are_skipped():
     assert decorrelation(features(0, 65), [features(1, 65)], generator=generator(), projection="regressand") == 0
 
 
-def test_the_same_generator_draws_the_same_and_projections_are_fresh():
+def test_a_generator_fixes_the_loss_and_projections_are_drawn_at_each_call():
     z, other = features(0), features(1)
     assert decorrelation(z, [other], generator=generator(1)) == decorrelation(z, [other], generator=generator(1))
     one = generator(1)
     assert decorrelation(z, [other], generator=one) != decorrelation(z, [other], generator=one)
 
 
-def test_the_three_readings_differ_but_agree_on_what_is_linear():
+def test_the_three_projections_differ_but_all_detect_linear_maps():
     z = features(0, 200, 16)
     mapped = z @ torch.randn(16, 16, dtype=torch.float64, generator=generator(1))
     unrelated = features(7, 200, 16)
@@ -163,7 +163,7 @@ def test_the_three_readings_differ_but_agree_on_what_is_linear():
         assert r2(decorrelation(z, [unrelated], generator=generator(2), **options)) < 0.3
 
 
-def test_whitening_makes_inflating_a_direction_useless():
+def test_inflating_a_direction_does_not_lower_the_whitened_loss():
     base = features(0, 400, 8)
     noise = features(1, 400, 8)
     shared = base + 0.1 * noise

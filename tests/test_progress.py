@@ -1,4 +1,4 @@
-"""The progress protocol: reports reach the console, a stage's name goes in front, and nothing is drawn without one."""
+"""The progress protocol: reports reach the console, prefixed by their stage."""
 
 import io
 import subprocess

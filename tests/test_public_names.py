@@ -1,4 +1,4 @@
-"""The public names: listed once, all there, none of them a surprise."""
+"""Public names are listed once and can be imported."""
 
 import re
 

@@ -14,14 +14,14 @@ def fractions():
     return Registry("number", {"fraction": "fractions:Fraction"})
 
 
-def test_a_builtin_name_is_imported_when_it_is_asked_for(fractions):
+def test_a_builtin_name_is_imported_on_first_use(fractions):
     from fractions import Fraction
 
     assert fractions.get("fraction") is Fraction
     assert fractions.name_of(Fraction) == "fraction"
 
 
-def test_an_import_path_is_a_name(fractions):
+def test_import_paths_are_resolved(fractions):
     from decimal import Decimal
 
     assert fractions.get("decimal:Decimal") is Decimal

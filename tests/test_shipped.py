@@ -1,4 +1,4 @@
-"""What ships: two trained ensembles that work at once, and pages that say what they are."""
+"""The shipped ensembles and their model cards."""
 
 import json
 import subprocess
@@ -32,7 +32,7 @@ def test_two_bundles_ship_and_one_is_the_default():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_shipped_bundle_is_small_whole_and_answers(name):
+def test_a_shipped_bundle_is_small_valid_and_predicts(name):
     ensemble = load_ensemble(name)
     files = list(find_bundle(name).iterdir())
     assert {file.name for file in files} == {"card.json", "weights.safetensors"}
@@ -46,7 +46,7 @@ def test_a_shipped_bundle_is_small_whole_and_answers(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_shipped_bundle_was_trained_by_the_recipe_that_ships(name):
-    """Or `ecgquorum train` would not train it again: all that its trainings depend on is the same."""
+    """Its training jobs have the same identity, so that `ecgquorum train` reproduces it."""
     card = load_ensemble(name).card
     trained, shipped = (resolve_recipe(recipe) for recipe in (parse_recipe(card["recipe"]), load_recipe(name)))
     assert trained.recipe.strategy == "dec+part+harden"
@@ -76,7 +76,7 @@ def test_the_card_and_the_results_page_are_about_the_same_weights(name):
     assert card["results"]["data_hash"] == card["data_hash"] == scorecard.data.data
 
 
-def test_predict_needs_nothing_but_a_file(write_record, tmp_path):
+def test_predict_needs_only_a_file(write_record, tmp_path):
     recording = simulate("N", seed=2, leads=("ECG",)).recording
     record = write_record("A1", recording.signal, rate_hz=recording.rate_hz)
     command = [sys.executable, "-m", "ecgquorum", "predict", f"{record}.hea", "--json"]
@@ -88,7 +88,7 @@ def test_predict_needs_nothing_but_a_file(write_record, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.data
-def test_the_published_accuracy_is_found_again(real_data, tmp_path):
+def test_the_published_accuracy_is_reproduced(real_data, tmp_path):
     source = open_source(str(real_data / "physionet2017/training2017.zip"))
     ids = real_data / "physionet2017/paper_validation_ids.txt"
     cohort, _ = build_cohort(source, tmp_path / "cohort", split=SplitOptions(ids))

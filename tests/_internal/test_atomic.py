@@ -1,4 +1,4 @@
-"""Files and folders are written whole or not at all, and errors name them."""
+"""Files and folders are written atomically, and errors name them."""
 
 import errno
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from ecgquorum._internal.atomic import atomic_folder, write_atomic
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_files_are_replaced_atomically(tmp_path, monkeypatch):
     path = tmp_path / "deep" / "file"
     write_atomic(path, "old")
 
@@ -23,7 +23,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     assert [p.name for p in path.parent.iterdir()] == ["file"]
 
 
-def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+def test_folders_are_created_atomically(tmp_path):
     with pytest.raises(RuntimeError), atomic_folder(tmp_path / "a") as scratch:
         (scratch / "half").write_text("x")
         raise RuntimeError

@@ -1,4 +1,4 @@
-"""PGD: inside its bounds, the padding untouched, the model as it was, and doing what it says."""
+"""PGD: bounds, padding, an unchanged model, closed forms and foolbox as oracle."""
 
 import foolbox
 import numpy as np

@@ -1,4 +1,4 @@
-"""The smooth attack: one kernel instead of twenty-five convolutions, and smooth."""
+"""SAP: one kernel equals the mean of 25 convolutions, and changes are smooth."""
 
 import itertools
 

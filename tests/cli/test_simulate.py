@@ -22,7 +22,7 @@ def test_a_simulated_recording_is_written_and_read_again(ecgquorum, tmp_path, na
     np.testing.assert_allclose(found.signal, expected.signal, atol=2e-3)
 
 
-def test_a_simulated_recording_has_twelve_leads_unless_others_are_asked_for(ecgquorum, tmp_path):
+def test_a_simulated_recording_has_twelve_leads_by_default(ecgquorum, tmp_path):
     ecgquorum("simulate", "PVC", "--out", tmp_path / "a.npz", "--seconds", 2)
     assert len(read(tmp_path / "a.npz").leads) == 12
 
@@ -36,7 +36,7 @@ def test_a_simulated_recording_has_twelve_leads_unless_others_are_asked_for(ecgq
         (["N", "--out", "nowhere/a b.hea"], "a b"),
     ],
 )
-def test_a_wrong_simulation_is_one_line_and_writes_nothing(ecgquorum, tmp_path, monkeypatch, arguments, reason):
+def test_a_wrong_simulation_is_a_one_line_error_and_writes_nothing(ecgquorum, tmp_path, monkeypatch, arguments, reason):
     monkeypatch.chdir(tmp_path)
     said = ecgquorum("simulate", *arguments, code=1).stderr
     assert reason in said and said.count("\n") == 1

@@ -62,7 +62,7 @@ def test_nothing_heavy_is_imported(imported, arguments):
     ],
     ids=" ".join,
 )
-def test_nothing_heavy_is_imported_for_what_is_not_there(imported, arguments):
+def test_missing_files_import_nothing_heavy(imported, arguments):
     assert imported(*arguments, code=1) == set()
 
 
@@ -70,7 +70,7 @@ def test_a_cohort_is_shown_without_pytorch(imported, tiny_cohort):
     assert imported("cohort", "info", tiny_cohort.path) == set()
 
 
-def test_a_prediction_needs_pytorch_and_the_test_would_see_it(imported, tmp_path):
+def test_imports_of_pytorch_are_detected(imported, tmp_path):
     write(simulate("N", seed=1, seconds=4, leads=("ECG",)).recording, tmp_path / "n.hea")
     assert "torch" in imported("predict", "n.hea")
 

@@ -1,4 +1,4 @@
-"""`ecgquorum train` with input that does not go together."""
+"""`ecgquorum train` with a recipe and a cohort that do not match."""
 
 
 def test_a_recipe_of_twelve_leads_is_refused_before_training_on_one_lead(ecgquorum, tiny_cohort, tmp_path):

@@ -1,4 +1,4 @@
-"""A cohort from each kind of source, and what is left out on the way."""
+"""Build a cohort from each kind of source; duplicates and bad recordings are left out."""
 
 import io
 import json
@@ -53,7 +53,7 @@ def test_physionet_from_a_folder_and_from_its_zip_are_the_same(physionet, zipped
     assert json.loads((tmp_path / "one/cohort.json").read_text())["left_out"]["duplicates"] == [["A00011", "A00003"]]
 
 
-def test_copies_of_the_sample_entry_do_not_hide_the_training_set(physionet, tmp_path):
+def test_validation_copies_do_not_hide_the_training_set(physionet, tmp_path):
     whole = tmp_path / "challenge"
     shutil.move(physionet, whole / "training2017")
     shutil.copytree(whole / "training2017", whole / "validation", ignore=shutil.ignore_patterns("*.csv"))
@@ -70,7 +70,7 @@ def test_signals_come_back_as_they_were_written(physionet, tmp_path):
     assert isinstance(cohort.signal(0).base.base, np.memmap) or isinstance(cohort.signal(0).base, np.memmap)
 
 
-def test_older_labels_serve_with_a_warning_and_newer_ones_beside_the_archive_win(physionet, zipped, tmp_path):
+def test_old_labels_give_a_warning_and_newer_ones_beside_the_archive_are_used(physionet, zipped, tmp_path):
     newest = (physionet / "REFERENCE-v3.csv").read_text()
     (physionet / "REFERENCE-v3.csv").rename(physionet / "REFERENCE.csv")
     _, report = built(physionet, tmp_path / "old")
@@ -136,7 +136,7 @@ def test_wrong_test_ids_are_refused(physionet, tmp_path, name, content, reason):
     assert not (tmp_path / "out").exists()
 
 
-def test_duplicates_whose_labels_disagree_both_go_but_a_test_recording_stays(write_record, tmp_path):
+def test_duplicates_with_different_labels_are_removed_except_test_recordings(write_record, tmp_path):
     folder = tmp_path / "mine"
     lines = ["id,label"]
     for i in range(12):
@@ -155,7 +155,7 @@ def test_duplicates_whose_labels_disagree_both_go_but_a_test_recording_stays(wri
         np.testing.assert_allclose(cohort.signal(index), signal(0 if row.id == "r9" else int(row.id[1:])), atol=2e-4)
 
 
-def test_recordings_of_a_test_patient_leave_no_hole(write_record, tmp_path):
+def test_removing_recordings_of_test_patients_leaves_no_gap_in_the_signal_file(write_record, tmp_path):
     folder = tmp_path / "mine"
     lines = ["id,label,patient"]
     for i in range(12):
@@ -170,7 +170,7 @@ def test_recordings_of_a_test_patient_leave_no_hole(write_record, tmp_path):
         np.testing.assert_allclose(cohort.signal(index), signal(int(row.id[1:])), atol=2e-4)
 
 
-def test_records_that_share_a_name_are_kept_apart(write_record, tmp_path):
+def test_records_with_the_same_name_get_different_ids(write_record, tmp_path):
     for i, group in enumerate(("g1", "g2")):
         write_record(
             "A0001",
@@ -185,7 +185,7 @@ def test_records_that_share_a_name_are_kept_apart(write_record, tmp_path):
     assert sorted(row.id for row in cohort.rows) == ["g1/A0001", "g2/A0001"]
 
 
-def test_changed_samples_or_classes_are_noticed(tiny_cohort, tmp_path):
+def test_changed_samples_or_classes_are_detected(tiny_cohort, tmp_path):
     shutil.copytree(tiny_cohort.path, tmp_path / "c")
     Cohort(tmp_path / "c").verify()
     with (tmp_path / "c/signal.f32").open("r+b") as file:
@@ -214,7 +214,7 @@ def test_impossible_options_are_refused(tmp_path, options, reason):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_class_that_cannot_be_trained_is_pointed_out(tmp_path):
+def test_a_class_without_training_recordings_gives_a_notice(tmp_path):
     _, report = build_cohort(open_source("synthetic:cpsc2018", records=5, seconds=2.0), tmp_path / "out")
     assert any("no recording to train on for the class" in notice for notice in report.notices)
 
@@ -248,7 +248,7 @@ def test_cpsc_in_its_original_layout(zipped, tmp_path):
         assert report.unknown_label == ["A0003"]
 
 
-def test_any_folder_with_labels_patients_stay_together(write_record, zipped, tmp_path):
+def test_patients_of_a_labelled_folder_stay_in_one_part(write_record, zipped, tmp_path):
     folder = tmp_path / "mine"
     lines = ["id,label,patient"]
     for i in range(40):
@@ -304,7 +304,7 @@ def test_leads_can_be_chosen(tmp_path):
     assert cohort.signal(0).shape == (2, 1000)
 
 
-def test_sources_that_are_none_are_refused_with_what_was_looked_for(write_record, tmp_path):
+def test_unknown_sources_are_refused_with_the_expected_files(write_record, tmp_path):
     write_record("r", folder=tmp_path / "bare")
     with pytest.raises(CohortError, match=r"labels.csv.*REFERENCE-v3.csv.*#Dx"):
         open_source(str(tmp_path / "bare"))
@@ -312,7 +312,7 @@ def test_sources_that_are_none_are_refused_with_what_was_looked_for(write_record
         open_source("synthetic:mars")
 
 
-def test_an_existing_folder_is_not_touched(tiny_cohort):
+def test_an_existing_folder_is_not_overwritten(tiny_cohort):
     with pytest.raises(CohortError, match="remove it or choose another"):
         build_cohort(open_source("synthetic:physionet2017", records=4), tiny_cohort.path)
 
@@ -358,7 +358,7 @@ def test_a_damaged_cohort_is_refused(tiny_cohort, tmp_path, file, damage, reason
         Cohort(tmp_path / "c")
 
 
-def test_what_is_no_cohort_is_refused_with_a_way_out(tmp_path):
+def test_a_folder_that_is_not_a_cohort_is_refused_with_advice(tmp_path):
     with pytest.raises(CohortError, match="ecgquorum cohort build"):
         Cohort(tmp_path)
 
@@ -380,7 +380,7 @@ def test_the_real_cpsc_sample(real_data, tmp_path):
     assert not report.unreadable
 
 
-def test_units_that_lie_are_noticed(write_record, tmp_path):
+def test_wrong_units_give_a_notice(write_record, tmp_path):
     folder = tmp_path / "some"
     for number in range(6):
         true = simulate("N", seed=number, leads=("ECG",), seconds=6).recording
@@ -392,7 +392,7 @@ def test_units_that_lie_are_noticed(write_record, tmp_path):
     assert max(np.abs(cohort.signal(i)).max() for i in range(len(cohort))) < 10
 
 
-def test_sent_elsewhere_it_is_the_same_or_refused(tiny_cohort, tmp_path):
+def test_an_unpickled_cohort_is_the_same_or_refused(tiny_cohort, tmp_path):
     shutil.copytree(tiny_cohort.path, tmp_path / "c")
     sent = pickle.dumps(Cohort(tmp_path / "c"))
     assert len(sent) < 1000

@@ -61,7 +61,7 @@ def server():
         running.shutdown()
 
 
-def test_wanted_files_arrive_checked_and_are_not_fetched_twice(server, tmp_path):
+def test_files_are_verified_and_fetched_once(server, tmp_path):
     steps = []
     progress = SimpleNamespace(update=lambda _, done, total: steps.append((done, total)))
     fetch("physionet2017", tmp_path, url=server.url, progress=progress)
@@ -73,7 +73,7 @@ def test_wanted_files_arrive_checked_and_are_not_fetched_twice(server, tmp_path)
     assert server.asked == [("SHA256SUMS.txt", None)]
 
 
-def test_a_broken_download_goes_on_where_it_stopped(server, tmp_path):
+def test_an_interrupted_download_is_resumed(server, tmp_path):
     server.break_after.extend([10_000, 10_000, 10_000, 300_000])
     with pytest.raises(FetchError, match="run the same command to resume"):
         fetch("physionet2017", tmp_path, url=server.url)
@@ -85,13 +85,13 @@ def test_a_broken_download_goes_on_where_it_stopped(server, tmp_path):
     assert (tmp_path / "training2017.zip").read_bytes() == ARCHIVE
 
 
-def test_a_stale_part_is_thrown_away(server, tmp_path):
+def test_a_stale_partial_download_is_discarded(server, tmp_path):
     (tmp_path / "training2017.zip.part").write_bytes(b"from another version")
     fetch("physionet2017", tmp_path, url=server.url)
     assert (tmp_path / "training2017.zip").read_bytes() == ARCHIVE
 
 
-def test_wrong_contents_are_never_kept(server, tmp_path):
+def test_files_with_wrong_checksums_are_discarded(server, tmp_path):
     server.files = {**server.files, "training2017.zip": b"tampered with"}
     with pytest.raises(FetchError, match="training2017.zip: expected SHA-256"):
         fetch("physionet2017", tmp_path, url=server.url)

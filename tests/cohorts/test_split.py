@@ -41,7 +41,7 @@ def test_another_seed_gives_another_split():
     assert split_parts(labels, [""] * 100, seed=0) != split_parts(labels, [""] * 100, seed=1)
 
 
-def test_a_fixed_test_part_stays_and_its_patients_do_not_train():
+def test_patients_of_a_fixed_test_part_are_not_in_other_parts():
     labels = ["N", "A"] * 20
     patients = [f"p{i // 4}" for i in range(40)]
     fixed = [i in (0, 5) for i in range(40)]
@@ -50,7 +50,7 @@ def test_a_fixed_test_part_stays_and_its_patients_do_not_train():
     assert [i for i, part in enumerate(parts) if part is None] == [1, 2, 3, 4, 6, 7]
 
 
-def test_the_authors_permutation_tests_on_its_last_tenth():
+def test_the_authors_permutation_has_its_last_tenth_as_test_part():
     ids = [f"A{i:05d}" for i in range(8528)]
     permutation = np.random.default_rng(0).permutation(8528)
     chosen = permutation_test_ids(permutation, ids)

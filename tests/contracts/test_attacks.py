@@ -114,7 +114,7 @@ class TestEveryAttack:
             by_noise, by_attack = (F.nll_loss(ensemble(x), batch.label) for x in (batch.signal + noise, attacked))
         assert by_attack > by_noise
 
-    def test_accuracy_falls_to_nothing_as_epsilon_grows(self, name, ensemble, batch):
+    def test_accuracy_falls_to_zero_as_epsilon_grows(self, name, ensemble, batch):
         attacked = ATTACKS[name](2000.0)(ensemble, *inputs(batch), generator=generator())
         with torch.no_grad():
             assert (ensemble(attacked).argmax(dim=1) == batch.label).float().mean() <= 0.25
@@ -133,18 +133,18 @@ class TestEveryAttack:
 
 @pytest.mark.parametrize("name", [name for name in ATTACKS if name != "confident"])
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
-def test_any_classifier_will_do(name, n_classes, batch):
+def test_any_classifier_can_be_attacked(name, n_classes, batch):
     weight = torch.randn(n_classes, 2, N_SAMPLES, generator=generator(5))
 
-    def anybody(x):
+    def own_model(x):
         return torch.einsum("blt,clt->bc", x, weight) * 1e-3
 
-    own = batch._replace(label=anybody(batch.signal).argmax(dim=1))
-    attacked = ATTACKS[name](400.0)(anybody, own.signal, own.label, own.valid, generator=generator())
-    assert (anybody(attacked).argmax(dim=1) == own.label).float().mean() <= 0.5
+    own = batch._replace(label=own_model(batch.signal).argmax(dim=1))
+    attacked = ATTACKS[name](400.0)(own_model, own.signal, own.label, own.valid, generator=generator())
+    assert (own_model(attacked).argmax(dim=1) == own.label).float().mean() <= 0.5
 
 
-def test_what_cannot_be_attacked_is_refused_with_a_reason(ensemble, batch):
+def test_models_that_cannot_be_attacked_are_refused_with_a_reason(ensemble, batch):
     for attack_type in (SAP, Square):
         with pytest.raises(AttackError, match="expected the norm linf, found 'l2'"):
             attack_type(1.0, norm="l2")

@@ -1,4 +1,4 @@
-"""What every reader must obey: the same recording comes back from every format, and damage is one clear line."""
+"""The contract of readers: the same recording from every format, one-line errors for damaged files."""
 
 import io
 
@@ -93,7 +93,7 @@ def test_a_file_that_is_cut_short_is_refused_in_one_line(write_it, recording, tm
 
 
 @pytest.mark.parametrize("write_it", [one for one in WRITERS if one not in (write_npy, write_plain_mat)])
-def test_a_files_own_lead_names_are_believed(write_it, recording, tmp_path):
+def test_lead_names_of_the_file_take_precedence(write_it, recording, tmp_path):
     backwards = Recording("made", recording.signal[::-1], RATE_HZ, STANDARD_LEADS[::-1])
     path = write_it(backwards, tmp_path)
     again = read(path, FileDefaults(leads=STANDARD_LEADS))
@@ -101,7 +101,7 @@ def test_a_files_own_lead_names_are_believed(write_it, recording, tmp_path):
     np.testing.assert_allclose(again.signal, backwards.signal, atol=2e-4)
 
 
-def test_names_that_name_no_lead_give_way_to_those_that_are_given(tmp_path):
+def test_given_lead_names_replace_placeholder_names(tmp_path):
     (tmp_path / "t.csv").write_text("time (s),ch1 (mV),V1 (mV),ECG (mV)\n0,1,2,3\n0.004,4,5,6\n")
     assert read(tmp_path / "t.csv").leads == ("ch1", "V1", "ECG")
     assert read(tmp_path / "t.csv", FileDefaults(leads=("I", "II", "III"))).leads == ("I", "V1", "III")
@@ -131,14 +131,14 @@ def test_the_sample_of_pydicom_is_read_as_pydicom_reads_it():
     np.testing.assert_allclose(found.signal[2], found.signal[1] - found.signal[0], atol=5e-3)  # Einthoven
 
 
-def test_a_dicom_file_needs_no_ending(recording, tmp_path):
+def test_a_dicom_file_needs_no_suffix(recording, tmp_path):
     write_dicom(recording, tmp_path).rename(tmp_path / "IM0001")
     (found,) = read_all([tmp_path])
     np.testing.assert_allclose(found.signal, recording.signal, atol=2e-4)
     assert found.patient == "p7"
 
 
-def test_dicom_files_are_found_by_whatever_they_are_called(recording, tmp_path, zipped):
+def test_dicom_files_are_found_with_any_name(recording, tmp_path, zipped):
     folder = tmp_path / "some"
     folder.mkdir()
     path = write_dicom(recording, folder)
@@ -183,7 +183,7 @@ def test_the_longest_original_group_of_a_dicom_file_is_read(recording, tmp_path)
 
 
 def test_compressed_limb_leads_are_restored_by_their_names(recording, tmp_path):
-    """Of 16 leads as of 12, in whichever order; leads that no rule derives come as they are."""
+    """With 12 and 16 leads in any order; leads that no rule derives are unchanged."""
     more = ("V3R", "V4R", "V7", "V8")
     signal = np.concatenate([recording.signal[::-1], recording.signal[6:10]])
     for leads in ((*STANDARD_LEADS[::-1], *more), ("V6", "V5", "V4"), ("V6", "V5", "V4", "V3", "V2", "V1")):
@@ -204,7 +204,7 @@ def test_compressed_samples_are_unpacked_as_the_sierraecg_package_does(recording
         np.testing.assert_allclose(found, lead.samples / 1000, atol=1e-6)
 
 
-def test_a_compressed_lead_that_swells_is_refused(recording, tmp_path):
+def test_decompression_bombs_in_sierra_xml_are_refused(recording, tmp_path):
     """4 KB of codes, each for a string that is longer by one byte than the one before."""
     bomb = packed([0, *range(256, 1023), *[1022] * 2500])
     path = with_chunks(write_sierra(recording, tmp_path), bomb * 12)
@@ -220,7 +220,7 @@ def test_entities_are_refused(tmp_path):
         read(tmp_path / "bomb.xml")
 
 
-def test_lying_arrays_allocate_nothing(tmp_path):
+def test_arrays_with_false_shapes_allocate_nothing(tmp_path):
     target = io.BytesIO()
     np.lib.format.write_array_header_1_0(target, {"descr": "<f8", "fortran_order": False, "shape": (12, 10**12)})
     (tmp_path / "huge.npy").write_bytes(target.getvalue() + b"\0" * 100)
@@ -243,7 +243,7 @@ def test_lying_arrays_allocate_nothing(tmp_path):
         ("1,2,3\n4,5,6\n", "names for its 3 leads"),
     ],
 )
-def test_tables_that_are_no_ecg_are_refused(tmp_path, text, reason):
+def test_tables_without_an_ecg_are_refused(tmp_path, text, reason):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(RecordingError, match=f"t.csv.*({reason})"):
         read(tmp_path / "t.csv", FileDefaults(rate_hz=250.0, units=None if "mmHg" in text else "mV"))

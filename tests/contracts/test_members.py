@@ -1,4 +1,4 @@
-"""The contract of members, for every built-in network and for networks that know nothing of this package."""
+"""The contract of members, for every built-in network and for networks of other packages."""
 
 import copy
 
@@ -89,7 +89,7 @@ class TestEveryMember:
         assert after < before
 
     @pytest.mark.parametrize("n_samples", [1200, 1201, 1207, 997])
-    def test_folded_it_says_the_same(self, kind, bands, n_samples):
+    def test_folding_does_not_change_the_output(self, kind, bands, n_samples):
         """Batch norms are folded while nothing is trained: exactly the same in float64, all but so in float32."""
         network = member(kind, bands=bands)
         torch.manual_seed(0)  # the same statistics in whatever order tests run
@@ -112,7 +112,7 @@ class TestEveryMember:
             with torch.inference_mode():
                 torch.testing.assert_close(network(x), plain.detach(), rtol=tolerance, atol=tolerance)
 
-    def test_what_is_folded_follows_the_weights(self, kind, bands):
+    def test_folded_weights_follow_changes_of_the_weights(self, kind, bands):
         network, x = member(kind, bands=bands), signals()
 
         def same():
@@ -137,7 +137,7 @@ class TestEveryMember:
         network.double().float()
         same()
 
-    def test_records_do_not_see_each_other(self, kind, bands):
+    def test_recordings_of_a_batch_do_not_affect_each_other(self, kind, bands):
         network, x = member(kind, bands=bands), signals()
         torch.testing.assert_close(network(x)[2:3], network(x[2:3]), rtol=1e-4, atol=1e-5)
 
@@ -149,7 +149,7 @@ class TestEveryMember:
         for name, parameter in network.named_parameters():
             assert parameter.grad is not None and torch.isfinite(parameter.grad).all(), name
 
-    def test_predicting_before_training_does_no_harm(self, kind, bands):
+    def test_a_network_can_be_trained_after_predicting(self, kind, bands):
         network, x = member(kind, bands=bands), signals()
         with torch.inference_mode():
             network(x)
@@ -157,7 +157,7 @@ class TestEveryMember:
         network(x).sum().backward()
         assert x.grad is not None
 
-    def test_the_seed_makes_the_weights_and_leaves_the_global_generator_alone(self, kind, bands):
+    def test_the_seed_fixes_the_weights_and_restores_the_global_generator(self, kind, bands):
         torch.manual_seed(5)
         before = torch.random.get_rng_state()
         states = [member(kind, bands=bands, seed=s, index=i).state_dict() for s, i in ((0, 0), (0, 0), (1, 0), (0, 1))]
@@ -168,14 +168,14 @@ class TestEveryMember:
         assert not torch.equal(states[0][name], states[3][name])
 
     @pytest.mark.parametrize("n_live", [1, 10, 40])
-    def test_a_glimpse_of_a_recording_gets_a_finite_answer(self, kind, bands, n_live):
+    def test_a_very_short_recording_gives_finite_logits(self, kind, bands, n_live):
         network = member(kind, bands=bands)
         for start in (0, 7, 601, 1200 - n_live):
             x = torch.zeros(1, 2, 1200)
             x[..., start : start + n_live] = 100.0
             assert torch.isfinite(network(x)).all()
 
-    def test_a_silent_recording_gets_a_finite_answer(self, kind, bands):
+    def test_a_zero_recording_gives_finite_logits(self, kind, bands):
         assert torch.isfinite(member(kind, bands=bands)(torch.zeros(2, 2, 1200))).all()
 
 

@@ -17,7 +17,7 @@ from .formats import WRITERS, defaults_for
 
 
 def mutated(content: bytes, rng: np.random.Generator) -> bytes:
-    """A few bytes changed, a stretch lost, doubled, or made into digits; more often near the beginning."""
+    """Change a few bytes, or remove, double or overwrite a segment; more often near the start."""
     data = bytearray(content)
     for _ in range(int(rng.integers(1, 6))):
         reach = len(data) if rng.random() < 0.4 else min(len(data), 600)
@@ -37,7 +37,7 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def attempt(paths, n_tries, connection):
-    """Read mutations of each file within limits; tells how many were read and refused, or what went wrong."""
+    """Read mutations of each file within limits; return how many were read and refused, or what failed."""
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))
     rng = np.random.default_rng(1)

@@ -1,4 +1,4 @@
-"""What every reader of the registry must obey, built in or not; and which of several readers reads a file."""
+"""The contract of registered readers, and which of several readers reads a file."""
 
 import inspect
 

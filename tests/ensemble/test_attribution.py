@@ -1,4 +1,4 @@
-"""Where members look, where it is known."""
+"""Attribution maps of members for which the result is known."""
 
 import numpy as np
 import pytest
@@ -27,8 +27,8 @@ class Linear(nn.Module):
         return torch.einsum("clt,blt->bc", self.weight, x)
 
 
-class Listener(nn.Module):
-    """Says "b" for what happens on one lead, from one time to another, and nowhere else."""
+class SegmentMember(nn.Module):
+    """A member whose class depends on one segment of one lead only."""
 
     def __init__(self, lead, first, last):
         super().__init__()
@@ -37,8 +37,8 @@ class Listener(nn.Module):
 
     def forward(self, x):
         lead, span = self.where
-        heard = self.scale * x[:, lead, span].square().mean(dim=1)
-        return torch.stack([torch.zeros_like(heard), heard, torch.zeros_like(heard)], dim=1)
+        mean_square = self.scale * x[:, lead, span].square().mean(dim=1)
+        return torch.stack([torch.zeros_like(mean_square), mean_square, torch.zeros_like(mean_square)], dim=1)
 
 
 def ensemble_of(*members, leads=("ECG",), window_s=4.0):
@@ -63,7 +63,7 @@ def softmax(logits):
 def test_the_gradient_map_of_a_linear_member_is_known():
     weights = [linear(seed, 2, 400) for seed in (1, 2)]
     recording = noise(2, 4.0)
-    looks = attribute(ensemble_of(*map(Linear, weights), leads=("I", "II")), recording)
+    maps = attribute(ensemble_of(*map(Linear, weights), leads=("I", "II")), recording)
     x = recording.signal.astype(float) * 1000
     bell = np.hanning(round(STRETCH_S * RATE) + 3)[1:-1]
     for k, weight in enumerate(weights):
@@ -72,11 +72,11 @@ def test_the_gradient_map_of_a_linear_member_is_known():
         slope = weight[own] - np.einsum("c,clt->lt", probs, weight)
         size = np.abs(slope * (x - np.median(x, axis=1, keepdims=True)))
         expected = np.stack([np.convolve(row, bell / bell.sum(), mode="same") for row in size])
-        np.testing.assert_allclose(looks.values[k], expected / expected.max(), atol=1e-4)
-        np.testing.assert_allclose(looks.strongest[k], expected.max(), rtol=1e-3)
-        assert looks.classes[k] == CLASSES[own]
-    assert looks.values.min() >= 0 and (looks.values.max(axis=(1, 2)) == 1).all()
-    assert "gradient" in looks.description and looks.leads == ("I", "II")
+        np.testing.assert_allclose(maps.values[k], expected / expected.max(), atol=1e-4)
+        np.testing.assert_allclose(maps.strongest[k], expected.max(), rtol=1e-3)
+        assert maps.classes[k] == CLASSES[own]
+    assert maps.values.min() >= 0 and (maps.values.max(axis=(1, 2)) == 1).all()
+    assert "gradient" in maps.description and maps.leads == ("I", "II")
 
 
 def test_over_windows_it_is_the_gradient_of_the_mean_probability():
@@ -95,14 +95,14 @@ def test_over_windows_it_is_the_gradient_of_the_mean_probability():
     np.testing.assert_allclose(some[320:340], found[320:340], atol=1e-4 * np.abs(found).max())
 
 
-def test_a_sure_member_still_has_a_gradient():
+def test_a_certain_member_has_a_gradient():
     weight = linear(4, 1, 400, 1e-2)
     recording = noise(1, 4.0)
-    looks = attribute(ensemble_of(Linear(weight)), recording)
-    assert looks.prediction.probs.max() > 1 - 1e-9 and looks.values.max() == 1
+    maps = attribute(ensemble_of(Linear(weight)), recording)
+    assert maps.prediction.probs.max() > 1 - 1e-9 and maps.values.max() == 1
 
 
-def test_behind_bands_there_is_no_gradient_outside_of_them():
+def test_the_gradient_of_a_filtered_member_is_inside_its_bands():
     torch.manual_seed(0)
     member = BandFilter([(5.0, 15.0)], RATE).then(CompactMember(1, 3, RATE, width=0.125))
     ensemble = ensemble_of(member)
@@ -114,29 +114,29 @@ def test_behind_bands_there_is_no_gradient_outside_of_them():
 
 
 @pytest.mark.parametrize("rate_hz", [RATE, 360.0, 50.0])
-def test_occlusion_finds_the_only_stretch_that_a_member_listens_to(rate_hz):
+def test_occlusion_finds_the_segment_that_a_member_depends_on(rate_hz):
     recording = noise(2, 4.0, rate_hz)
-    ensemble = ensemble_of(Listener(1, 220, 260), Listener(0, 0, 30), leads=("I", "II"))
-    looks = attribute(ensemble, recording, "occlusion")
-    assert looks.values.shape == (2, 2, recording.n_samples)
+    ensemble = ensemble_of(SegmentMember(1, 220, 260), SegmentMember(0, 0, 30), leads=("I", "II"))
+    maps = attribute(ensemble, recording, "occlusion")
+    assert maps.values.shape == (2, 2, recording.n_samples)
     time = np.arange(recording.n_samples) / rate_hz
     margin = STRETCH_S + 1 / rate_hz
     for k, lead, first, last in ((0, 1, 2.2, 2.6), (1, 0, 0.0, 0.3)):
-        assert looks.classes[k] == "b"
-        assert looks.values[k, 1 - lead].max() < 1e-6
+        assert maps.classes[k] == "b"
+        assert maps.values[k, 1 - lead].max() < 1e-6
         near = (time > first - margin) & (time < last + margin)
-        assert looks.values[k, lead, ~near].max() < 1e-6
-        assert looks.values[k, lead, near].max() == pytest.approx(1)
-    assert 0 < looks.strongest.max() <= 1
+        assert maps.values[k, lead, ~near].max() < 1e-6
+        assert maps.values[k, lead, near].max() == pytest.approx(1)
+    assert 0 < maps.strongest.max() <= 1
 
 
 @pytest.mark.parametrize("how", ["gradient", "occlusion"])
-def test_a_stretch_of_a_long_recording(how):
-    """A member that is only moved by large samples, a recording of many windows with large samples at one place."""
+def test_a_span_of_a_long_recording_is_attributed(how):
+    """A member that reacts to large samples only, and a long recording with large samples in one window."""
     signal = np.full((1, 1700), 0.01)
     signal[0, 1000:1030] = 3 * np.random.default_rng(0).normal(size=30)
     recording = Recording("long", signal, RATE, ("ECG",))
-    ensemble = ensemble_of(Listener(0, 0, 400))
+    ensemble = ensemble_of(SegmentMember(0, 0, 400))
     whole = attribute(ensemble, recording, how)
     assert 1000 <= whole.values[0, 0].argmax() < 1030
     part = attribute(ensemble, recording, how, span_s=(9.0, 12.0))
@@ -151,20 +151,20 @@ def test_a_stretch_of_a_long_recording(how):
 @pytest.mark.parametrize("how", ["gradient", "occlusion"])
 def test_leads_are_chosen_and_derived(how):
     recording = noise(2, 3.0)
-    looks = attribute(ensemble_of(Listener(0, 150, 190), leads=("III",)), recording, how)
-    assert looks.leads == ("III",) and looks.values.shape == (1, 1, 300)
-    looks = attribute(ensemble_of(Listener(0, 150, 190)), recording, how, lead="II")
-    assert looks.leads == ("II",)
-    assert 90 <= looks.values[0, 0].argmax() < 150  # half a second of padding comes before it
+    maps = attribute(ensemble_of(SegmentMember(0, 150, 190), leads=("III",)), recording, how)
+    assert maps.leads == ("III",) and maps.values.shape == (1, 1, 300)
+    maps = attribute(ensemble_of(SegmentMember(0, 150, 190)), recording, how, lead="II")
+    assert maps.leads == ("II",)
+    assert 90 <= maps.values[0, 0].argmax() < 150  # half a second of padding comes before it
     with pytest.raises(FittingError, match="choose one with --lead II"):
-        attribute(ensemble_of(Listener(0, 150, 190)), recording, how)
+        attribute(ensemble_of(SegmentMember(0, 150, 190)), recording, how)
 
 
-def test_shorter_than_a_stretch_and_nothing_to_look_at():
+def test_a_recording_shorter_than_an_occlusion_has_a_zero_map():
     short = Recording("short", np.full((1, 7), 0.5), RATE, ("ECG",))
     for how in ("gradient", "occlusion"):
-        looks = attribute(ensemble_of(Listener(0, 0, 3)), short, how)
-        assert looks.strongest[0] == 0 and not looks.values.any()
+        maps = attribute(ensemble_of(SegmentMember(0, 0, 3)), short, how)
+        assert maps.strongest[0] == 0 and not maps.values.any()
 
 
 def test_the_model_is_left_as_it_was(tiny_ensemble):
@@ -181,8 +181,8 @@ def test_the_model_is_left_as_it_was(tiny_ensemble):
             seen.append(line)
 
     for how in ("gradient", "occlusion"):
-        looks = attribute(tiny_ensemble, recording, how, progress=Seen())
-        np.testing.assert_allclose(looks.prediction.probs, tiny_ensemble.predict(recording).probs, atol=TOLERANCE)
+        maps = attribute(tiny_ensemble, recording, how, progress=Seen())
+        np.testing.assert_allclose(maps.prediction.probs, tiny_ensemble.predict(recording).probs, atol=TOLERANCE)
     assert tiny_ensemble.training
     assert [parameter.requires_grad for parameter in tiny_ensemble.parameters()] == wanted
     assert seen[-1] == (51, 51)

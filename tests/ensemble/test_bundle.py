@@ -11,7 +11,7 @@ from ecgquorum.ensemble.bundle import round_weights
 from ecgquorum.errors import BundleError
 from ecgquorum.metrics.calibration import fit_temperature
 from ecgquorum.preprocessing import InputSpec
-from ecgquorum.training.jobs import build_recipe_member
+from ecgquorum.training import check_trainable
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def bundle(tiny_run, tmp_path):
     return shutil.copytree(tiny_run, tmp_path / "bundle")
 
 
-def test_a_bundle_comes_back_as_it_was(tiny_run, tiny_recipe, tmp_path):
+def test_a_saved_bundle_loads_unchanged(tiny_run, tiny_recipe, tmp_path):
     ensemble = load_ensemble(tiny_run)
     save_bundle(ensemble, tmp_path / "copy", recipe=tiny_recipe, facts={"note": "copied"})
     again = load_ensemble(tmp_path / "copy")
@@ -31,7 +31,7 @@ def test_a_bundle_comes_back_as_it_was(tiny_run, tiny_recipe, tmp_path):
     assert not again.training
 
 
-def test_the_card_says_what_the_weights_are(tiny_run, tiny_cohort):
+def test_the_card_describes_the_weights(tiny_run, tiny_cohort):
     card = json.loads((tiny_run / "card.json").read_text())
     assert card["classes"] == ["N", "A", "O", "~"]
     assert (card["leads"], card["rate_hz"], card["scaling"], card["window_s"]) == (["ECG"], 300.0, "microvolt", 6.0)
@@ -44,7 +44,7 @@ def test_the_card_says_what_the_weights_are(tiny_run, tiny_cohort):
 
 
 @pytest.mark.parametrize("file", ["weights.safetensors", "card.json"])
-def test_every_cut_is_noticed(bundle, file):
+def test_truncated_files_are_detected(bundle, file):
     content = (bundle / file).read_bytes()
     for length in (0, 1, 100, len(content) // 2, len(content) - 2):
         (bundle / file).write_bytes(content[:length])
@@ -53,7 +53,7 @@ def test_every_cut_is_noticed(bundle, file):
 
 
 @pytest.mark.parametrize("file", ["weights.safetensors", "card.json"])
-def test_every_flipped_bit_is_noticed(bundle, file):
+def test_flipped_bits_are_detected(bundle, file):
     content = (bundle / file).read_bytes()
     for place in np.random.default_rng(0).integers(len(content) - 1, size=40):
         damaged = bytearray(content)
@@ -64,7 +64,7 @@ def test_every_flipped_bit_is_noticed(bundle, file):
 
 
 def add_checksum(bundle, **changes):
-    """Change the card and seal it again, as somebody with a will could."""
+    """Change the card and compute its checksum again."""
     from ecgquorum._internal.checksums import add_checksum as resealed
 
     card = json.loads((bundle / "card.json").read_text()) | changes
@@ -109,7 +109,7 @@ def test_weights_of_another_network_are_refused(bundle):
         load_ensemble(bundle)
 
 
-def test_what_is_no_bundle_is_refused_with_a_reason(bundle, tmp_path):
+def test_a_folder_that_is_not_a_bundle_is_refused_with_a_reason(bundle, tmp_path):
     with pytest.raises(BundleError, match="nowhere: expected the folder of a bundle, or the name of one"):
         load_ensemble("nowhere")
     (tmp_path / "empty").mkdir()
@@ -129,12 +129,9 @@ def test_a_bundle_that_ships_is_found_by_its_name(bundle, tmp_path, monkeypatch)
         load_ensemble("other-model")
 
 
-def test_rounded_weights_are_stored_in_half_the_bytes_and_come_back_to_the_bit(tiny_recipe, tiny_cohort, tmp_path):
-    n_leads, n_classes = len(tiny_cohort.leads), len(tiny_cohort.classes)
-    members = [
-        build_recipe_member(tiny_recipe, index, n_leads=n_leads, n_classes=n_classes, rate_hz=tiny_cohort.rate_hz)
-        for index in range(tiny_recipe.members)
-    ]
+def test_rounded_weights_take_half_the_bytes_and_load_exactly(tiny_recipe, tiny_cohort, tmp_path):
+    plan = check_trainable(tiny_recipe, tiny_cohort)
+    members = [plan.build_member(tiny_cohort, index) for index in range(tiny_recipe.members)]
     spec = InputSpec(tiny_cohort.leads, tiny_cohort.rate_hz, "microvolt", 6.0)
     ensemble = Ensemble(members, tiny_cohort.classes, spec, temperature=1.5)
     members[0].blocks[0].last.norm.running_var.fill_(1e6 + 1 / 3)  # beyond half precision
@@ -149,7 +146,7 @@ def test_rounded_weights_are_stored_in_half_the_bytes_and_come_back_to_the_bit(t
         assert one.dtype == other.dtype and torch.equal(one, other), name
 
 
-def test_a_trained_bundle_says_how_far_rounding_moved_it(tiny_run):
+def test_the_card_holds_the_effect_of_rounding(tiny_run):
     card = json.loads((tiny_run / "card.json").read_text())
     assert card["precision"] == "half" and 0 < card["rounding_moved"] <= 1e-3
 
@@ -163,7 +160,7 @@ def test_the_temperature_is_fitted_on_the_tune_part(tiny_run, tiny_cohort, bundl
     assert load_ensemble(bundle).temperature == 1.0
 
 
-def test_weights_that_rounding_would_move_too_far_stay(tiny_recipe, tiny_cohort, tmp_path, monkeypatch):
+def test_weights_are_not_rounded_if_probabilities_change_too_much(tiny_recipe, tiny_cohort, tmp_path, monkeypatch):
     rounded = round_weights
 
     def overflown(ensemble):

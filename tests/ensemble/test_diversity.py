@@ -29,7 +29,7 @@ def test_adjusted_r2_agrees_with_least_squares(features):
     assert adjusted_r2(a, b) == pytest.approx(1 - (1 - plain) * 499 / (499 - 12))
 
 
-def test_unrelated_features_have_none_and_mapped_ones_all(features):
+def test_r2_is_0_for_unrelated_and_1_for_mapped_features(features):
     a, _, c = features
     assert abs(adjusted_r2(a, c)) < 0.05
     assert adjusted_r2(a, a @ np.diag(np.arange(1.0, 13)) + 3) == pytest.approx(1)

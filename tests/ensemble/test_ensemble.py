@@ -19,7 +19,7 @@ def test_forward_is_the_log_of_the_mean_probability(tiny_ensemble):
     torch.testing.assert_close(tiny_ensemble(x), expected)
 
 
-def test_predictions_do_not_depend_on_company_or_mode(tiny_ensemble, recordings):
+def test_predictions_do_not_depend_on_the_batch_or_the_mode(tiny_ensemble, recordings):
     together = tiny_ensemble.predict(recordings)
     alone = [tiny_ensemble.predict(recording).member_probs[0] for recording in recordings]
     np.testing.assert_allclose(together.member_probs, alone, atol=TOLERANCE)
@@ -29,7 +29,7 @@ def test_predictions_do_not_depend_on_company_or_mode(tiny_ensemble, recordings)
     assert tiny_ensemble.training
 
 
-def test_any_rate_unit_or_lead_order_will_do(tiny_ensemble):
+def test_any_rate_unit_and_lead_order_is_accepted(tiny_ensemble):
     fast = simulate("A", seed=1, seconds=5, rate_hz=1200, noise=0)
     slow = simulate("A", seed=1, seconds=5, rate_hz=300, noise=0)
     first, second = tiny_ensemble.predict(fast.recording, lead="II"), tiny_ensemble.predict(slow.recording, lead="ii")
@@ -38,7 +38,7 @@ def test_any_rate_unit_or_lead_order_will_do(tiny_ensemble):
     np.testing.assert_allclose(tiny_ensemble.predict(turned, lead="II").probs, second.probs, atol=TOLERANCE)
 
 
-def test_what_does_not_fit_is_refused(tiny_ensemble):
+def test_recordings_that_do_not_fit_are_refused(tiny_ensemble):
     with pytest.raises(FittingError, match="expected 1 lead, found 12; choose one with --lead II"):
         tiny_ensemble.predict(simulate("N", seed=0).recording)
 
@@ -59,7 +59,7 @@ def test_no_recordings_give_an_empty_prediction(tiny_ensemble):
     assert nothing.probs.shape == (0, 4)
 
 
-def test_a_lead_that_is_taken_as_zero_is_told(tmp_path):
+def test_a_lead_set_to_zero_gives_a_notice(tmp_path):
     signal = np.array(simulate("Normal", seed=0, seconds=5).recording.signal)
     signal[7, : signal.shape[1] * 3 // 4] = np.nan
     path = write(Recording("r", signal, 300.0, STANDARD_LEADS), tmp_path / "r.npz")

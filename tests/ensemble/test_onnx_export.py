@@ -1,4 +1,4 @@
-"""Ensembles as ONNX graphs: they say what the ensemble says, uncertainty included."""
+"""ONNX graphs agree with the ensemble, uncertainty included."""
 
 import json
 
@@ -38,7 +38,7 @@ def ensemble_of(kind, width, n_leads=1, scaling="microvolt"):
         pytest.param(CompactMember, 0.125, 1, "microvolt", marks=pytest.mark.slow),
     ],
 )
-def test_the_graph_says_what_the_ensemble_says(kind, width, n_leads, scaling, tmp_path):
+def test_the_graph_agrees_with_the_ensemble(kind, width, n_leads, scaling, tmp_path):
     ensemble = ensemble_of(kind, width, n_leads, scaling)
     ensemble.temperature = 1.7
     path = export_onnx(ensemble, tmp_path / "model.onnx")
@@ -70,17 +70,17 @@ def test_ensembles_with_frequency_bands_export(name, request, tmp_path):
     np.testing.assert_allclose(found, ensemble.member_probs(batch), atol=TOLERANCE)
 
 
-def test_the_file_says_what_it_wants(tiny_run, tmp_path):
+def test_the_metadata_describe_the_input(tiny_run, tmp_path):
     ensemble = load_ensemble(tiny_run)
     model = onnx.load(export_onnx(ensemble, tmp_path / "model.onnx"))
-    told = {entry.key: entry.value for entry in model.metadata_props}
-    assert json.loads(told["classes"]) == ["N", "A", "O", "~"]
-    assert (told["rate_hz"], told["scaling"], told["window_s"]) == ("300", "microvolt", "6")
-    assert told["weights_sha256"] == ensemble.card["weights_sha256"]
+    metadata = {entry.key: entry.value for entry in model.metadata_props}
+    assert json.loads(metadata["classes"]) == ["N", "A", "O", "~"]
+    assert (metadata["rate_hz"], metadata["scaling"], metadata["window_s"]) == ("300", "microvolt", "6")
+    assert metadata["weights_sha256"] == ensemble.card["weights_sha256"]
     assert ensemble.training is False
 
 
-def test_a_graph_that_says_something_else_is_not_written(tmp_path, monkeypatch):
+def test_a_graph_that_disagrees_is_not_written(tmp_path, monkeypatch):
     ensemble = ensemble_of(CompactMember, 0.125)
     monkeypatch.setattr("ecgquorum.ensemble.onnx_export.TOLERANCE", -1.0)
     with pytest.raises(ExportError, match="probabilities to agree"):
@@ -88,7 +88,7 @@ def test_a_graph_that_says_something_else_is_not_written(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_without_the_packages_it_says_how_to_get_them(tmp_path, monkeypatch):
+def test_missing_packages_give_an_error_with_the_install_command(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
     with pytest.raises(ExportError, match="ecgquorum.export."):
         export_onnx(ensemble_of(CompactMember, 0.125), tmp_path / "model.onnx")

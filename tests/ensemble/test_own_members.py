@@ -1,4 +1,4 @@
-"""Ensembles of networks that know nothing of this package: predict on arrays, save, load."""
+"""Ensembles of custom networks: predict on arrays, save, load."""
 
 import sys
 
@@ -64,7 +64,7 @@ def test_arrays_that_say_too_little_are_refused_with_what_to_do(ensemble, sample
         ensemble.predict(samples, **options)
 
 
-def test_own_members_are_saved_and_loaded_by_their_class(ensemble, tmp_path):
+def test_custom_members_are_saved_and_loaded_by_their_class(ensemble, tmp_path):
     ensemble.temperature = 1.5
     folder = ensemble.save(tmp_path / "mine")
     with pytest.raises(BundleError, match="not built in; name their class: load_ensemble"):

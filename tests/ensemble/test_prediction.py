@@ -37,7 +37,7 @@ def test_mutual_information_stays_in_its_bounds(probs):
 
 
 @given(member_probs())
-def test_members_that_agree_have_nothing_to_tell(probs):
+def test_members_that_agree_have_no_mutual_information(probs):
     same = np.repeat(probs[:, :1], 4, axis=1)
     np.testing.assert_allclose(prediction(same).mutual_information, 0, atol=1e-12)
 
@@ -50,7 +50,7 @@ def test_the_mean_is_a_probability_and_its_peak_the_label(probs):
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
-def test_members_sure_of_different_classes_disagree_by_ln_k(n):
+def test_members_certain_of_different_classes_have_mutual_information_ln_k(n):
     found = prediction([np.eye(4)[:n]])
     np.testing.assert_allclose(found.mutual_information, math.log(n))
     np.testing.assert_allclose(found.entropy, math.log(n))
@@ -65,11 +65,11 @@ def test_values_by_hand():
     assert found.labels == ("N",)
 
 
-def test_entropy_of_certainty_is_zero_and_of_ignorance_ln_c():
+def test_entropy_is_zero_for_certainty_and_ln_c_for_a_uniform_distribution():
     np.testing.assert_allclose(entropy(np.array([[1.0, 0.0], [0.5, 0.5]])), [0.0, math.log(2)])
 
 
-def test_results_are_plain_and_complete():
+def test_results_are_plain_json_and_complete():
     (result,) = prediction([[[0.75, 0.25], [0.5, 0.5]]]).results()
     row = result.to_json()
     assert row["id"] == "r0"

@@ -1,4 +1,4 @@
-"""Result: one recording's answer, and its views."""
+"""`Result` and its views."""
 
 import json
 
@@ -25,7 +25,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_results_tell_windows_quality_and_notices(tiny_ensemble, folder):
+def test_results_hold_windows_quality_and_notices(tiny_ensemble, folder):
     sound, long, off, units, junk = predict_files(tiny_ensemble, [folder], sandbox=False)
     assert (sound.decision, sound.notices, len(sound.windows)) == ("", (), 1)
     assert len(long.windows) == 3 and long.notices == ("mean of 3 windows of 6 s",)

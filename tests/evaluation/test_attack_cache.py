@@ -117,7 +117,7 @@ class Scaled(torch.nn.Module):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Offset(Attack):
-    """An attack of somebody else: adds epsilon, or what a function makes of it."""
+    """A custom attack: adds epsilon, or a function of it."""
 
     scale: object = None
     table: tuple = ()

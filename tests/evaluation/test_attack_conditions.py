@@ -1,4 +1,4 @@
-"""Attacks of an evaluation: their names, targets and strengths, and errors for what cannot be."""
+"""Attacks of an evaluation: names, targets, strengths, and errors for impossible ones."""
 
 from dataclasses import dataclass
 
@@ -68,7 +68,7 @@ def test_a_name_stands_for_the_papers_strengths_and_kernels():
         (lambda: make_conditions([PGD(1.0), PGD(1.0, n_steps=3)], SPEC), "AttackCondition"),
     ],
 )
-def test_conditions_that_cannot_be_say_why(make, reason):
+def test_impossible_conditions_give_a_reason(make, reason):
     with pytest.raises(AttackError, match=reason):
         make()
 
@@ -133,7 +133,7 @@ def test_a_recipe_gives_the_same_scorecard_as_objects(tiny_study):
         (AttackRecipe(kind="worst", target="ensemble", options={"attacks": 1}), "unknown option attacks"),
     ],
 )
-def test_attacks_of_a_recipe_that_cannot_be_made_say_why(tiny_study, recipe, reason):
+def test_impossible_attacks_of_a_recipe_give_a_reason(tiny_study, recipe, reason):
     ensemble, cohort = load_ensemble(tiny_study / "runs/baseline"), Cohort(tiny_study / "cohort")
     with pytest.raises(AttackError, match=reason):
         evaluate_recipe(ensemble, cohort, EvaluationRecipe(epsilons=(20.0,), attacks=(recipe,), masking_records=0))

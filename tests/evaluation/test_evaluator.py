@@ -1,4 +1,4 @@
-"""`evaluate`: what it computes, on cohorts and arrays, of our ensembles and anybody's."""
+"""`evaluate` on cohorts and arrays, for built-in and custom networks."""
 
 from dataclasses import dataclass
 
@@ -53,19 +53,20 @@ def test_without_attacks_only_natural_recordings_are_evaluated(cohort, baseline)
 
 
 def test_progress_reaches_its_total(cohort, baseline):
-    reports = []
+    reports, lines = [], []
 
     class Recorder:
         def update(self, text, done, total):
             reports.append((text, done, total))
 
         def log(self, line):
-            raise AssertionError(line)
+            lines.append(line)
 
     card = evaluate(baseline, cohort, QUICK[:1], options=NO_CHECKS, progress=Recorder())
     n_test = card.data.n_records
     assert reports[0][:2] == ("natural", 0) and reports[-1][1:] == (2 * n_test, 2 * n_test)
     assert "pgd on member 0, 20" in {text for text, _, _ in reports}
+    assert lines == ["evaluated: natural", "evaluated: pgd on member 0, 20"]
 
 
 def test_uncertainty_can_be_normalised_by_the_evaluated_part(cohort, baseline):
@@ -76,7 +77,7 @@ def test_uncertainty_can_be_normalised_by_the_evaluated_part(cohort, baseline):
     assert card.ensembles[0].information_range != baseline.information_range
 
 
-def test_diversity_says_how_many_recordings_it_is_of(card, cohort):
+def test_diversity_holds_the_number_of_recordings(card, cohort):
     n_unseen = len(cohort.part("tune")) + len(cohort.part("test"))
     assert {row.n_records for row in card.find(metric="linear_cka")} == {n_unseen}
     assert {row.n_records for row in card.find(metric="disagreement")} == {len(cohort.part("test"))}
@@ -129,7 +130,7 @@ def test_arrays_may_be_lists_and_tensors(baseline):
         (np.full((4, 1, 600), np.nan), [0, 1, 2, 3], "must be finite"),
     ],
 )
-def test_arrays_that_do_not_fit_say_why(baseline, x, y, reason):
+def test_arrays_that_do_not_fit_give_a_reason(baseline, x, y, reason):
     with pytest.raises(CohortError, match=reason):
         evaluate(baseline, (x, y))
 
@@ -149,11 +150,11 @@ def test_padding_of_arrays_is_not_attacked(baseline):
     np.testing.assert_array_equal(np.flatnonzero(seen[0][0, 0]), np.arange(200, 700))
 
 
-# --- anybody's networks and attacks ----------------------------------------------------------------------------------
+# --- custom networks and attacks -------------------------------------------------------------------------------------
 
 
 class PoolNet(torch.nn.Module):
-    """Somebody's own network, without `embed` and batch norm."""
+    """A custom network without `embed` and batch norm."""
 
     def __init__(self, n_classes=4, *, linear=True, differentiable=True, broken=False):
         super().__init__()
@@ -195,7 +196,7 @@ def test_networks_without_features_are_evaluated(baseline, cohort):
 
 @dataclass(frozen=True, kw_only=True)
 class Flip(Attack):
-    """Somebody's own attack, which no registry knows: moves every sample towards zero."""
+    """A custom attack that is not registered: moves every sample towards zero."""
 
     share: float = 1.0
 
@@ -203,7 +204,7 @@ class Flip(Attack):
         return x - self.share * x
 
 
-def test_an_attack_of_ones_own_is_evaluated_and_cached(baseline, tmp_path):
+def test_a_custom_attack_is_evaluated_and_cached(baseline, tmp_path):
     x = np.random.default_rng(0).normal(size=(8, 1, 900)).astype(np.float32) * 100
     data = (x, np.arange(8) % 4)
     attacks = [Flip(50.0), AttackCondition(Flip(50.0, share=0.5), "ensemble", name="half flip")]
@@ -267,7 +268,7 @@ def test_one_member_has_no_uncertainty(baseline, cohort, value):
             assert row.value is None and "one member" in row.reason
 
 
-def test_a_class_without_recordings_says_so(baseline, cohort, value):
+def test_a_class_without_recordings_gives_a_reason(baseline, cohort, value):
     batch = cohort.batch(cohort.part("test"), baseline.input)
     kept = batch.label != 1
     card = evaluate(baseline, (batch.signal[kept], batch.label[kept]))
@@ -328,7 +329,7 @@ def test_no_ensemble_and_different_scales_are_errors(baseline, tiny_study, cohor
         EvaluationOptions(part="all")
 
 
-def test_ensembles_are_named_by_what_tells_them_apart(tiny_study):
+def test_ensembles_are_named_by_what_differs(tiny_study):
     one, two = (load_ensemble(tiny_study / "runs" / name) for name in ("baseline", "dec+part"))
     again = load_ensemble(tiny_study / "runs" / "baseline")
     assert list(name_ensembles([one, two])) == ["baseline", "dec+part"]

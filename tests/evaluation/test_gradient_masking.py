@@ -1,4 +1,4 @@
-"""Gradient masking is found where it is, and only there."""
+"""Gradient masking is detected where it exists, and only there."""
 
 import torch
 
@@ -22,7 +22,7 @@ class Rounding(torch.autograd.Function):
 
 
 class Hiding(CompactMember):
-    """A member that rounds its input: as easily fooled as before, but its gradient is zero."""
+    """A member that rounds its input: not more robust, but its gradient is zero."""
 
     def forward(self, x):
         return super().forward(Rounding.apply(x))
@@ -46,7 +46,7 @@ def test_without_masking_the_loss_rises_and_knowledge_helps(tiny_study):
     assert masking_findings(card, "baseline") == []
 
 
-def test_rounding_the_input_is_found_as_masking(tiny_study):
+def test_rounding_the_input_is_detected_as_masking(tiny_study):
     ensemble, cohort = load_ensemble(tiny_study / "runs/baseline"), Cohort(tiny_study / "cohort")
     card = evaluate(hide_gradients(ensemble), cohort, options=CHECKED)
     found = masking_findings(card, "baseline")

@@ -46,7 +46,7 @@ def test_one_metric_alone_is_the_same_as_among_all():
         assert alone and all(one == everything[one.metric, one.detail] for one in alone)
 
 
-def test_a_value_that_is_not_defined_says_why():
+def test_an_undefined_value_gives_a_reason():
     probs = np.array([[[0.9, 0.1]], [[0.8, 0.2]]])
     found = {
         one.metric: one for one in metric_values(LabelledPredictions(np.zeros(2, int), probs, np.zeros(2)), ("a", "b"))

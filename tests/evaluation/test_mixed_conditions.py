@@ -39,7 +39,7 @@ def test_every_ensemble_gets_the_same_assignment():
     assert len({tuple(draw) for draw in draw_assignments(100, 0)}) == 50
 
 
-def test_a_recording_comes_at_its_strength():
+def test_each_recording_of_a_mixture_has_its_assigned_strength():
     strengths = [make_predictions(seed) for seed in range(4)]
     strengths = [LabelledPredictions(strengths[0].labels, s.raw_member_probs, s.uncertainty) for s in strengths]
     assigned = np.arange(40) % 4
@@ -49,7 +49,7 @@ def test_a_recording_comes_at_its_strength():
         assert uncertainty[place] == strengths[strength].uncertainty[place]
 
 
-def test_a_mixture_of_the_same_is_the_same():
+def test_a_mixture_of_equal_conditions_equals_them():
     natural = make_predictions(3)
     assigned = draw_assignments(40, 0)
     plain = bootstrap(lambda w: augrc(~natural.correct, natural.uncertainty, w), 40)

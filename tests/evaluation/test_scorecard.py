@@ -29,7 +29,7 @@ def test_every_row_has_its_interval_or_its_reason(card):
     }  # fmt: skip
 
 
-def test_the_worst_of_all_is_never_better_than_any(card):
+def test_the_worst_case_is_never_better_than_any_attack(card):
     for row in card.find(attack="worst of all", metric="accuracy"):
         e = [one.name for one in card.ensembles].index(row.ensemble)
         common = set.intersection(*(set(positions.tolist()) for positions in card.records))
@@ -98,7 +98,7 @@ def test_rows_alone_can_be_tabulated_and_plotted(card, tiny_study):
     assert len(rows.plot().axes) == 4
 
 
-def test_a_scorecard_survives_the_disk_and_notices_damage(card, tmp_path):
+def test_a_scorecard_is_saved_and_loaded_and_damage_is_detected(card, tmp_path):
     path = card.save(tmp_path / "card.json")
     again = Scorecard.load(path)
     assert again.rows == card.rows and again.conditions == card.conditions and again.ensembles == card.ensembles
@@ -141,7 +141,7 @@ def test_a_row_is_a_line_of_the_file_and_of_the_csv(card, tmp_path):
     assert len(list(csv.DictReader(rows_to_csv(card.rows).splitlines()))) == len(card.rows)
 
 
-def test_fewer_recordings_are_among_more():
+def test_smaller_subsets_are_contained_in_larger_ones():
     some, more = choose_records(100, 10, seed=3), choose_records(100, 40, seed=3)
     assert set(some) < set(more) and len(some) == 10
     assert (np.diff(some) > 0).all()

@@ -1,4 +1,4 @@
-"""Another package adds a member, an attack, a strategy and a reader; nothing in src/ knows of it."""
+"""A separate package adds a member, an attack, a strategy and a reader by entry points."""
 
 import csv
 import json

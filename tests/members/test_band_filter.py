@@ -24,9 +24,12 @@ def test_a_tone_passes_inside_its_bands_and_nowhere_else(n_samples, rate_hz, her
     bin_number = round(hertz * n_samples / rate_hz)
     exact = bin_number * rate_hz / n_samples
     tone = torch.cos(2 * torch.pi * exact / rate_hz * torch.arange(n_samples, dtype=torch.float64))[None, None]
-    heard, deaf = BandFilter([(exact - 1, exact + 1)], rate_hz), BandFilter([(exact + 1, exact + 2)], rate_hz)
-    torch.testing.assert_close(heard(tone), tone, atol=1e-6, rtol=0)
-    torch.testing.assert_close(deaf(tone), torch.zeros_like(tone), atol=1e-6, rtol=0)
+    inside_filter, outside_filter = (
+        BandFilter([(exact - 1, exact + 1)], rate_hz),
+        BandFilter([(exact + 1, exact + 2)], rate_hz),
+    )
+    torch.testing.assert_close(inside_filter(tone), tone, atol=1e-6, rtol=0)
+    torch.testing.assert_close(outside_filter(tone), torch.zeros_like(tone), atol=1e-6, rtol=0)
 
 
 def test_the_papers_rings():
@@ -46,13 +49,13 @@ def test_the_mask_is_the_complex_fft_filter_of_the_paper():
     torch.testing.assert_close(band(x), torch.fft.ifft(torch.fft.fft(x) * full).real)
 
 
-def test_the_mask_is_no_parameter_and_stays_out_of_the_weights():
+def test_the_filter_is_not_in_the_state_dict():
     band = BandFilter(rings(300.0, 0), 300.0)
     assert not list(band.parameters())
     assert not band.state_dict()
 
 
-def test_lengths_with_the_same_number_of_bins_are_kept_apart():
+def test_masks_of_lengths_with_equal_bin_counts_are_not_confused():
     x = torch.randn(1, 1, 1201)
     used, fresh = BandFilter(rings(300.0, 0), 300.0), BandFilter(rings(300.0, 0), 300.0)
     used(x[..., :1200])
@@ -68,7 +71,7 @@ def test_the_gradient_is_filtered_too():
 
 
 @pytest.mark.parametrize("bands", [[(200.0, 300.0)], [(20.0, 10.0)], [(-5.0, 10.0)]])
-def test_bands_that_cannot_be_are_refused(bands):
+def test_impossible_bands_are_refused(bands):
     with pytest.raises(MemberError, match="0 <= low < high, low below 150 Hz"):
         BandFilter(bands, 300.0)
 

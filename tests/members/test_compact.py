@@ -18,12 +18,12 @@ def random_statistics(network):
 
 
 @pytest.mark.parametrize(("n_leads", "rate_hz"), [(1, 300.0), (12, 500.0), (12, 100.0)])
-def test_its_size_suits_two_cores(n_leads, rate_hz):
+def test_compact_has_0_4_million_parameters(n_leads, rate_hz):
     count = sum(p.numel() for p in CompactMember(n_leads, 4, rate_hz).parameters())
     assert 200_000 <= count <= 600_000
 
 
-def test_the_answer_does_not_depend_on_how_much_padding_there_is():
+def test_logits_do_not_depend_on_the_amount_of_padding():
     network = random_statistics(CompactMember(1, 4, 300.0, width=0.25).double())
     signal = torch.randn(1, 1, 2400, dtype=torch.float64) * 300
     bare = network(signal)
@@ -32,7 +32,7 @@ def test_the_answer_does_not_depend_on_how_much_padding_there_is():
         torch.testing.assert_close(network(padded), bare)
 
 
-def test_no_live_sample_is_lost_on_a_coarser_grid():
+def test_downsampled_masks_keep_every_valid_sample():
     live = torch.zeros(1, 1, 100)
     live[..., 50] = 1
     assert downsample_mask(live, 96).tolist() == [[[1.0, 0.0]]]
@@ -40,7 +40,7 @@ def test_no_live_sample_is_lost_on_a_coarser_grid():
     assert downsample_mask(live, 1) is live
 
 
-def test_live_spans_are_found():
+def test_valid_spans_are_found():
     x = torch.zeros(3, 2, 10)
     x[0, 0, 3] = x[0, 1, 7] = 1
     x[1] = 1
@@ -49,7 +49,7 @@ def test_live_spans_are_found():
 
 
 @pytest.mark.parametrize("factor", [2, 3, 5])
-def test_decimation_passes_what_the_lower_rate_can_hold_and_stops_the_rest(factor):
+def test_decimation_passes_low_and_stops_high_frequencies(factor):
     layer = Decimation(factor)
     hertz, response = freqz(layer.taps[0, 0].double().numpy(), worN=2000, fs=100 * factor)
     gain = np.abs(response)

@@ -1,4 +1,4 @@
-"""The paper's network against an independent, plain statement of it: `benchmarks.published`."""
+"""The paper's network against an independent, plain implementation: `benchmarks.published`."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from ecgquorum.members.dilated import EVERY, PLANS
 
 @pytest.fixture
 def pair():
-    """The two statements with the same random weights and batch-norm statistics."""
+    """Both implementations with the same random weights and batch-norm statistics."""
     torch.manual_seed(0)
     published, ours = Published(1, 4).eval(), DilatedMember(1, 4).eval()
     for norm in published.norms:
@@ -45,7 +45,7 @@ LIVE = [slice(1, None, 2)] * 6 + [slice(i % 2, None, 2) for i in (0, 1, 0, 1, 1)
 
 
 def with_live_statistics(published, x):
-    """The published network while training, batch norms looking only at what is read; dropout left out."""
+    """The published network in training without dropout; batch-norm statistics are over positions that are read."""
     for i, (conv, norm) in enumerate(zip(published.convs, published.norms, strict=True), start=1):
         y = conv(x)
         seen = y[..., LIVE[i - 1]]
@@ -75,7 +75,7 @@ def test_a_training_step_agrees_too(pair, n_samples):
         assert not torch.equal(block.norm.running_mean, norm.running_mean)
 
 
-def test_what_nobody_reads_is_not_computed(pair):
+def test_positions_that_are_not_read_are_not_computed(pair):
     """The published network's convolutions give twice as many positions as ours, all the way to the last pool."""
     published, ours = pair
     sizes = {"published": [], "ours": []}

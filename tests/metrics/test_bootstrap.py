@@ -12,7 +12,7 @@ from ecgquorum.metrics import Estimate, bootstrap, jackknife
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(0, 3))
-def test_an_interval_holds_its_value(correct, seed):
+def test_an_interval_contains_its_value(correct, seed):
     found = bootstrap(partial(metrics.accuracy, np.array(correct)), len(correct), seed=seed, draws=200)
     assert found.low <= found.value <= found.high
 

@@ -1,4 +1,4 @@
-"""A Ray cluster of two machines, both of which are this one."""
+"""A Ray cluster of two nodes on this machine."""
 
 import os
 import secrets

@@ -140,7 +140,7 @@ class AnyNet(nn.Module):
 
 
 def train_any_network(n_steps=3):
-    """Weights and statistics of a network that knows nothing of ranks, after a few steps."""
+    """Weights and statistics of a plain network after a few steps."""
     torch.manual_seed(4)
     network = AnyNet().double()
     optimiser = torch.optim.SGD(network.parameters(), lr=0.1)

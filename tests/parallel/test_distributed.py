@@ -1,4 +1,4 @@
-"""Several ranks train as one process does: the same numbers up to rounding, one set of files, one line of error."""
+"""Several ranks train as one process does: the same numbers up to rounding, one set of files, one error line."""
 
 import dataclasses
 import importlib.util
@@ -143,7 +143,7 @@ def test_layers_are_restored_after_the_block():
     assert not any("forward" in layer.__dict__ for layer in network)
 
 
-def test_a_single_process_is_the_whole_world():
+def test_a_single_process_is_one_rank():
     share = distributed.shard_batch(5)
     x = torch.randn(5, 2)
     assert (distributed.rank(), distributed.n_ranks(), share.weight, share.copies) == (0, 1, 1.0, 1)
@@ -156,7 +156,7 @@ def test_a_single_process_is_the_whole_world():
 
 
 @pytest.mark.parametrize(("n_records", "n_ranks"), [(7, 2), (16, 4), (5, 5), (3, 8)])
-def test_recordings_are_dealt_evenly_and_all_of_them(monkeypatch, n_records, n_ranks):
+def test_all_recordings_are_distributed_evenly(monkeypatch, n_records, n_ranks):
     monkeypatch.setattr(distributed, "n_ranks", lambda: n_ranks)
     shares = []
     for rank in range(n_ranks):
@@ -204,19 +204,19 @@ def assert_same_run(found, expected, cohort):
 
 @pytest.fixture(scope="module")
 def two(alone, cohort):
-    """The folder of the same run by two distributed."""
+    """The folder of the same run by two ranks."""
     out, _ = finish(start_ranks(2, "ecgquorum", *arguments(alone.parent, cohort, "two")))
     assert out.count("accuracy on the tune part") == 1
     return alone.parent / "two"
 
 
-def test_the_command_line_under_torchrun_trains_as_alone(two, alone, cohort):
+def test_torchrun_trains_as_one_process_does(two, alone, cohort):
     assert_same_run(two, alone, cohort)
     assert not list(two.rglob("*.partial"))
 
 
 @pytest.mark.slow
-def test_ranks_that_were_stopped_go_on_to_the_same_bits(two, cohort):
+def test_interrupted_ranks_resume_to_the_same_bits(two, cohort):
     folder = two.parent
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     running = start_ranks(2, "ecgquorum", *arguments(folder, cohort, "stopped"), **quiet)
@@ -230,7 +230,7 @@ def test_ranks_that_were_stopped_go_on_to_the_same_bits(two, cohort):
 
 
 @pytest.mark.slow
-def test_an_error_of_all_ranks_is_told_once(alone, cohort):
+def test_an_error_of_all_ranks_is_printed_once(alone, cohort):
     _, err = finish(start_ranks(2, "ecgquorum", *arguments(alone.parent, cohort, "alone")), expected=1)
     assert err.count("there is a run already") == 1
     assert "ecgquorum/" not in err, "no traceback of ours"
@@ -262,7 +262,7 @@ def test_without_ray_train_one_line_says_what_to_install(tmp_path, monkeypatch, 
     not (importlib.util.find_spec("ray") and importlib.util.find_spec("pyarrow")),
     reason="Ray Train is not installed: pip install ecgquorum[cluster]",
 )
-def test_ray_train_trains_as_alone(alone, cohort):
+def test_ray_train_trains_as_one_process_does(alone, cohort):
     folder = alone.parent
     command = [sys.executable, "-m", "ecgquorum", *arguments(folder, cohort, "ray", "--ranks", "2")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=REPOSITORY, timeout=280)

@@ -32,7 +32,7 @@ def test_a_task_waits_for_those_it_needs(executor):
             assert when[earlier][1] <= when[task.name][0]
 
 
-def test_what_needs_nothing_overtakes_what_waits(executor, tmp_path):
+def test_independent_tasks_do_not_wait(executor, tmp_path):
     graph = [Task("a", "go"), Task("b", None, frozenset("a")), Task("c", None)]
     order = []
     for task, _ in executor.run(work.wait_for_mark, graph, (str(tmp_path),)):
@@ -41,7 +41,7 @@ def test_what_needs_nothing_overtakes_what_waits(executor, tmp_path):
     assert order == ["c", "a", "b"]
 
 
-def test_tasks_are_taken_as_there_is_room(executor):
+def test_tasks_are_taken_when_there_is_capacity(executor):
     taken = []
 
     def endless():
@@ -56,7 +56,7 @@ def test_tasks_are_taken_as_there_is_room(executor):
     assert len(taken) <= 5 + executor.capacity
 
 
-def test_a_lost_process_costs_its_task_only_a_repetition(executor, tmp_path):
+def test_a_task_of_a_lost_process_is_run_again(executor, tmp_path):
     progress = work.Log()
     executor.progress = progress
     found = [said for _, said in executor.run(work.die_at_first, tasks(range(2)), (str(tmp_path),))]
@@ -66,7 +66,7 @@ def test_a_lost_process_costs_its_task_only_a_repetition(executor, tmp_path):
     assert [said for _, said in executor.run(work.double, tasks([1]), (0,))] == [2]
 
 
-def test_a_task_that_always_kills_is_given_up(executor):
+def test_a_task_that_always_kills_its_process_fails(executor):
     ((task, said),) = executor.run(work.die, [Task("poison", 0)], on_lost=str)
     assert task.name == "poison"
     assert said.startswith(f"poison: lost its process {RETRIES + 1} times (")
@@ -98,14 +98,14 @@ class Unlucky(Executor):
         pass
 
 
-def test_machines_may_be_lost_more_often_than_processes_but_not_for_ever():
+def test_lost_machines_have_a_larger_retry_limit_than_lost_processes():
     ((_, said),) = Unlucky(RETRIES_AFTER_MACHINES).run(str, [Task("a", 7)])
     assert said == "7"
     with pytest.raises(ClusterError, match=rf"^a: lost its machine {RETRIES_AFTER_MACHINES + 1} times"):
         list(Unlucky(RETRIES_AFTER_MACHINES + 1).run(str, [Task("a", 7)]))
 
 
-def test_an_error_of_the_task_is_that_error(executor):
+def test_an_error_raised_by_a_task_is_raised(executor):
     with pytest.raises(TrainingError, match="^7: expected something else") as caught:
         list(executor.run(work.fail, tasks([7])))
     assert "in fail" in "".join(caught.value.__notes__), "where it was raised is known with --debug"
@@ -124,13 +124,13 @@ def test_the_same_threads_give_the_same_bits(executor):
     assert torch.equal(here, there)
 
 
-def test_processes_are_kept_from_run_to_run():
+def test_processes_are_reused_between_runs():
     with LocalExecutor(workers=1, threads=1) as executor:
         first, second = (next(iter(executor.run(work.process, tasks([0]))))[1] for _ in range(2))
     assert first == second
 
 
-def test_what_cannot_be_unpickled_there_is_the_tasks_error_and_no_lost_process():
+def test_an_unpickling_error_is_an_error_of_the_task():
     with LocalExecutor(1, 1) as executor:
         for item, common in ((work.Elsewhere(), 0), (0, work.Elsewhere())):
             with pytest.raises(FileNotFoundError, match="/nowhere/at/all"):
@@ -154,7 +154,7 @@ with LocalExecutor(1, 1) as executor:  # which a script must not do when it is i
 """
 
 
-def test_processes_that_die_at_their_start_are_given_up(tmp_path):
+def test_processes_that_die_at_start_are_an_error(tmp_path):
     script = tmp_path / "unguarded.py"
     script.write_text(UNGUARDED)
     ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
@@ -162,7 +162,7 @@ def test_processes_that_die_at_their_start_are_given_up(tmp_path):
     assert "ClusterError: a: lost its process 4 times" in ran.stderr
 
 
-def test_a_task_that_waits_for_nobody_is_an_error():
+def test_a_dependency_on_an_unknown_task_is_an_error():
     with LocalExecutor(1, 1) as executor, pytest.raises(ClusterError, match="^b: depends on a task"):
         list(executor.run(work.double, [Task("b", 1, frozenset("a"))], (0,)))
 

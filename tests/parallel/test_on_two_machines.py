@@ -1,4 +1,4 @@
-"""The same study and the same worklist, whoever does the work and whatever is lost on the way."""
+"""A study and a worklist are the same with every executor, and after the loss of a machine."""
 
 import subprocess
 import sys
@@ -71,7 +71,7 @@ def command(*arguments):
 
 
 def assert_same_scorecard(found, expected):
-    """The same questions; answers to the tolerance, except that attacks amplify rounding (they follow signs)."""
+    """The same rows; values to the tolerance, except for attacks, which amplify rounding."""
 
     def asked(card):
         return [replace(row, value=None, low=None, high=None) for row in card.rows]
@@ -96,7 +96,7 @@ def test_a_study_is_the_same(two_machines, tmp_path, monkeypatch):
         run_study(study, outs["ray"], executor=executor)
     here = outs.pop("here")
     kept = {path.name for path in (here / "members").iterdir()}
-    assert len(kept) == 5  # what strategies share is trained once: 2 + 1 members, and 2 that go on under attack
+    assert len(kept) == 5  # shared jobs are trained once: 2 + 1 members, and 2 continued by adversarial training
     for other in outs.values():
         assert {path.name for path in (other / "members").iterdir()} == kept
         for strategy in study.compare:
@@ -162,7 +162,7 @@ def test_a_killed_machine_changes_nothing_in_the_worklist(two_machines, tiny_ens
     assert_same_worklist(found, expected, tiny_ensemble, POLICY.threshold)
 
 
-def test_processes_give_the_same_worklist_and_go_on_where_they_stopped(tiny_ensemble, folder, tmp_path, monkeypatch):
+def test_processes_give_the_same_worklist_and_resume(tiny_ensemble, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(distributed, "SHARD", 16)
     expected = worklist(tiny_ensemble, folder, tmp_path / "here")
 

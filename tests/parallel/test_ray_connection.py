@@ -41,7 +41,7 @@ def refusal(ran):
 
 @pytest.fixture(scope="module")
 def open_cluster():
-    """The address of a cluster that asks nobody for a token and listens on the network."""
+    """The address of a cluster that requires no token and listens on the network."""
     known = os.environ | {"RAY_AUTH_MODE": "disabled"}
     process = subprocess.Popen(
         [sys.executable, "-c", OPEN_CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=known
@@ -64,19 +64,19 @@ def test_a_cluster_with_a_token_refuses_others(two_machines):
     assert not ray_connection.accepts_without_token(two_machines.address)
 
 
-def test_an_open_one_does(open_cluster):
+def test_a_cluster_without_a_token_accepts_requests(open_cluster):
     assert ray_connection.accepts_without_token(open_cluster)
 
 
-def test_an_open_one_is_refused_by_its_loopback_address_too(open_cluster):
-    """Also on a machine that has no way out of its own network, and whatever it calls itself."""
+def test_an_open_cluster_is_refused_by_its_loopback_address_too(open_cluster):
+    """Also on a machine without a route to other networks, and with any host name."""
     if not ray_connection._own_addresses():
         pytest.skip("this machine is on no network")
     with pytest.raises(ClusterError, match="accepts requests without a token"):
         ray_connection.check_authentication(f"127.0.0.1:{open_cluster.rpartition(':')[2]}")
 
 
-def test_without_the_token_there_is_one_line(two_machines, tiny_run, tmp_path):
+def test_a_missing_token_is_a_one_line_error(two_machines, tiny_run, tmp_path):
     ran = triage(tiny_run, tmp_path, "--executor", "ray", "--address", two_machines.address)
     said = refusal(ran)
     assert f"error: {two_machines.address}: the cluster requires a token and this machine has none" in said

@@ -1,4 +1,4 @@
-"""Tasks that tests give to executors; a module's own functions, so that any process finds them."""
+"""Tasks for tests of executors; module functions, so that worker processes can import them."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def wait_for_mark(folder, item):
 
 
 def die_at_first(folder, item):
-    """Dies the first time it is given this item, as a process does whose memory ran out."""
+    """Kills its process the first time it gets this item."""
     mark = Path(folder) / f"begun-{item}"
     if not mark.exists():
         mark.touch()
@@ -83,7 +83,7 @@ def process(item):
 
 
 class Elsewhere:
-    """Can be sent, but not received: what it stands for is not there."""
+    """Can be pickled but not unpickled."""
 
     def __reduce__(self):
         return open, ("/nowhere/at/all",)

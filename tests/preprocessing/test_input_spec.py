@@ -33,7 +33,7 @@ def test_leads_are_put_in_the_models_order():
     np.testing.assert_array_equal(spec.fit(shuffled)[:, 0], 1000 * np.arange(12))
 
 
-def test_leads_that_do_not_fit_are_refused_with_a_way_out():
+def test_leads_that_do_not_fit_are_refused_with_advice():
     twelve = recording(np.ones((12, 10)), leads=STANDARD_LEADS)
     one = InputSpec(("ECG",), 300.0, "microvolt", 60.0)
     with pytest.raises(FittingError, match=r"r.hea: expected 1 lead, found 12; choose one with --lead II"):
@@ -84,7 +84,7 @@ def test_a_window_pads_on_both_sides_or_cuts_the_end(n_samples, n_window):
 
 
 @given(n_samples=st.integers(1, 400), n_window=st.integers(1, 60))
-def test_windows_cover_every_sample_and_are_as_few_as_can_be(n_samples, n_window):
+def test_the_fewest_windows_cover_every_sample(n_samples, n_window):
     signal = np.arange(n_samples, dtype=np.float32)[None]
     found = split_windows(signal, n_window)
     assert set(np.concatenate(found, axis=1)[0]) == set(range(n_samples))
@@ -105,7 +105,7 @@ def test_limb_leads_are_derived_from_any_two(there):
         select_leads(recording(signal, leads=there), (*limbs, "V2", "V3", "V4", "V5", "V6"))
 
 
-def test_a_lead_that_is_mostly_missing_is_derived_or_silent():
+def test_a_mostly_missing_lead_is_derived_or_zero():
     signal = np.random.default_rng(0).normal(size=(4, 50)).astype(np.float32)
     signal[2] = signal[1] - signal[0]
     spec = InputSpec(("I", "II", "III", "V1"), 300.0, "microvolt", 60.0)

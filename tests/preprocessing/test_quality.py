@@ -1,4 +1,4 @@
-"""The input guard: sound recordings pass, each defect is named, and nothing makes it stumble."""
+"""The quality guard: sound recordings pass, each defect is named, and any recording can be assessed."""
 
 import multiprocessing
 import resource
@@ -87,7 +87,7 @@ def test_each_defect_is_named(sound, spoil, name, severity):
     assert quality.reasons[0].startswith(f"{name} on ECG: ")
 
 
-def test_units_that_lie_are_guessed(sound):
+def test_wrong_units_are_detected(sound):
     (finding,) = assess(sound * 1000).findings
     assert "as if its samples were in uV" in finding.detail
     (finding,) = assess(sound / 1000).findings
@@ -121,7 +121,7 @@ def test_a_lead_that_is_mostly_missing_leaves_a_doubtful_recording_that_fits():
     )
 
 
-def test_swapped_arms_are_suspected():
+def test_swapped_arm_leads_are_reported():
     signal = np.array(simulate("Normal", seed=1, seconds=10).recording.signal)
     one, two, three, right, left, foot = signal[:6]
     signal[:6] = np.stack([-one, three, two, left, right, foot])
@@ -133,7 +133,7 @@ def test_swapped_arms_are_suspected():
     arrays(np.float32, st.tuples(st.integers(1, 3), st.integers(1, 200)), elements=st.floats(width=32)),
     st.sampled_from([25.0, 300.0, 99999.0]),
 )
-def test_nothing_makes_it_stumble(signal, rate_hz):
+def test_any_recording_can_be_assessed(signal, rate_hz):
     quality = assess(signal, ("I", "II", "V6")[: len(signal)], rate_hz)
     assert quality.severity in Severity
     assert all("\n" not in reason for reason in quality.reasons)
@@ -164,7 +164,7 @@ def test_a_day_is_assessed_within_16_bytes_a_sample():
 
 
 @pytest.mark.parametrize("n_pieces", [1, 3, 7, 50])
-def test_runs_go_on_from_piece_to_piece(n_pieces):
+def test_flat_runs_continue_across_pieces(n_pieces):
     rng = np.random.default_rng(n_pieces)
     for share in (0.0, 0.3, 0.9, 1.0):
         flags = rng.random(50) < share

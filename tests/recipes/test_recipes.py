@@ -35,7 +35,7 @@ def test_the_resolved_recipe_means_the_same(name):
 
 
 @given(st.lists(st.tuples(st.floats(0, 70), st.floats(71, 150)), min_size=1, max_size=3))
-def test_bands_survive_being_written_down(bands):
+def test_bands_are_written_and_parsed(bands):
     text = f'name = "x"\nstrategy = "part"\n[strategies.part]\nbands = ["all", {[list(band) for band in bands]}]'
     plan = resolve_recipe(parse_recipe(text))
     assert plan.strategy.bands_of(1) == tuple(bands)
@@ -142,7 +142,7 @@ def test_old_keys_say_what_to_write_instead(text, instead):
     assert str(caught.value).startswith("old.toml: ")
 
 
-def test_sums_are_written_in_one_order():
+def test_sums_have_one_canonical_order():
     recipe = parse_recipe('name = "x"\nstrategy = "harden + my.package:Own + part+dec"')
     assert recipe.strategy == "dec+part+harden+my.package:Own"
     assert recipe.parts == strategy_names("dec+part+harden+my.package:Own")
@@ -160,7 +160,7 @@ def test_reading_a_recipe_imports_no_code_of_others(tmp_path, monkeypatch):
     assert parse_recipe(recipe.toml()) == recipe
 
 
-def test_a_binary_file_is_no_recipe(tmp_path):
+def test_a_binary_file_is_refused_as_recipe(tmp_path):
     (tmp_path / "r.toml").write_bytes(bytes(range(256)))
     with pytest.raises(RecipeError, match="as text"):
         load_recipe(tmp_path / "r.toml")

@@ -1,4 +1,4 @@
-"""Discovery: every recording once, whatever the folder holds."""
+"""Discovery lists every recording once."""
 
 import os
 import time
@@ -42,7 +42,7 @@ def test_a_file_can_be_left_out(folder):
     assert names(discover_recordings([folder], exclude=folder / "deep" / "b.npz")) == ["a.hea"]
 
 
-def test_a_stamp_tells_when_a_file_changed(folder):
+def test_a_stamp_changes_with_the_file(folder):
     (before,) = (path for path in discover_recordings([folder]) if path.name == "a.hea")
     assert before in list(discover_recordings([folder]))
     os.utime(folder / "a.dat", ns=(1, 1))
@@ -50,7 +50,7 @@ def test_a_stamp_tells_when_a_file_changed(folder):
     assert (after.tree, after.name) == (before.tree, before.name) and after.stamp != before.stamp
 
 
-def test_names_that_are_no_unicode_can_be_written(folder):
+def test_names_that_are_not_unicode_are_escaped(folder):
     strange = os.fsencode(folder) + b"/caf\xe9.npz"
     Path(os.fsdecode(strange)).write_bytes((folder / "deep" / "b.npz").read_bytes())
     (found,) = (path for path in discover_recordings([folder]) if path.name.startswith("caf"))
@@ -63,7 +63,7 @@ def test_a_missing_file_gives_a_failure(tmp_path):
     assert isinstance(found, ReadFailure) and "found no such file" in found.reason
 
 
-def test_what_is_on_its_way_is_not_settled(folder):
+def test_files_being_copied_are_not_settled(folder):
     path = RecordingPath(str(folder), "a.hea")
     assert not is_settled(path)
     old = time.time() - 10
@@ -91,7 +91,7 @@ def test_a_machine_that_sees_some_of_a_recordings_files_does_not_see_it(folder):
     assert not exists(without)
 
 
-def test_one_in_an_archive_can_be_named(folder, zipped):
+def test_a_recording_in_an_archive_can_be_named(folder, zipped):
     archive = zipped(folder)
     for name in ("a", "a.hea", "in/a.hea", "b.npz"):
         (found,) = discover_recordings([archive / name])

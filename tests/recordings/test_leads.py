@@ -17,7 +17,7 @@ def test_every_spelling_of_a_standard_lead_is_recognised(name):
         assert normalise_lead(spelling) == name
 
 
-def test_the_unnamed_lead_and_strange_ones_stay():
+def test_unnamed_and_unknown_leads_are_kept():
     assert normalise_lead("ecg") == "ECG"
     assert normalise_lead("MLII") == "MLII"
     assert normalise_lead(" X ") == "X"

@@ -55,7 +55,7 @@ def test_every_way_of_writing_the_struct_is_read(tmp_path, dtype, compressed):
     np.testing.assert_array_equal(read(tmp_path / "a.mat").signal, data.astype(np.float32))
 
 
-def test_a_mat_file_that_swells_is_refused(tmp_path):
+def test_decompression_bombs_in_mat_files_are_refused(tmp_path):
     target = io.BytesIO()
     savemat(target, {"ECG": {"data": np.zeros((2, 2))}})
     bomb = zlib.compress(bytes(300 << 20))
@@ -66,7 +66,7 @@ def test_a_mat_file_that_swells_is_refused(tmp_path):
 
 
 @given(data=st.data())
-def test_no_mat_file_however_mangled_raises_anything_else_or_allocates_much(tmp_path_factory, data):
+def test_damaged_mat_files_raise_recording_errors_only_and_allocate_little(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("mangled")
     savemat(folder / "m.mat", {"ECG": {"sex": "F", "data": np.ones((12, 50))}})
     content = bytearray((folder / "m.mat").read_bytes())
@@ -86,7 +86,7 @@ def test_no_mat_file_however_mangled_raises_anything_else_or_allocates_much(tmp_
 
 
 @given(data=st.data())
-def test_no_archive_however_mangled_stops_a_batch(tmp_path_factory, data):
+def test_damaged_archives_do_not_stop_a_batch(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("mangled")
     with zipfile.ZipFile(folder / "z.zip", "w", data.draw(st.sampled_from([0, 8, 12, 14]))) as archive:
         archive.writestr("r.hea", "r 1 300 900\nr.dat 16 200(0)/mV 16 0 0 0 0 I\n")
@@ -98,7 +98,7 @@ def test_no_archive_however_mangled_stops_a_batch(tmp_path_factory, data):
     assert len(list(read_all([folder / "z.zip"]))) >= 1
 
 
-def test_reading_a_folder_reports_each_bad_file_and_goes_on(write_record, zipped, tmp_path):
+def test_reading_a_folder_reports_bad_files_and_continues(write_record, zipped, tmp_path):
     folder = tmp_path / "set"
     for name in ("a", "b", "c", "d"):
         write_record(name, folder=folder)
@@ -115,7 +115,7 @@ def test_reading_a_folder_reports_each_bad_file_and_goes_on(write_record, zipped
         assert all(b.source in b.reason or b.source.removesuffix(".hea") in b.reason for b in bad)
 
 
-def test_paths_that_name_nothing_are_reported_in_their_place(tmp_path, write_record):
+def test_missing_paths_are_reported_in_order(tmp_path, write_record):
     good = write_record("good")
     (tmp_path / "empty").mkdir()
     found = list(read_all([tmp_path / "missing", good, tmp_path / "empty"]))
@@ -137,7 +137,7 @@ def test_a_short_name_in_an_archive_must_be_unique(write_record, zipped, tmp_pat
         read(archive)
 
 
-def test_a_folder_or_a_strange_file_is_no_recording(tmp_path):
+def test_folders_and_unknown_files_are_refused(tmp_path):
     with pytest.raises(RecordingError, match="expected one recording, found a folder"):
         read(tmp_path)
     (tmp_path / "x.pdf").write_bytes(b"%PDF")
@@ -159,8 +159,8 @@ def test_a_damaged_file_of_no_format_does_not_lose_the_archive(tmp_path):
         read_from(ZipArchive(tmp_path / "z.zip"), "README")
 
 
-def test_files_that_cannot_be_looked_at_are_passed_over(tmp_path, write_record):
-    """As those that go away while a folder is listed: here their paths are longer than any may be."""
+def test_files_that_cannot_be_opened_are_skipped(tmp_path, write_record):
+    """As files that disappear while a folder is listed; here their paths are too long."""
     write_record("good")
     (tmp_path / "gone.hea").symlink_to(tmp_path / "nowhere")
     folder = os.open(tmp_path, os.O_RDONLY)
@@ -174,7 +174,7 @@ def test_files_that_cannot_be_looked_at_are_passed_over(tmp_path, write_record):
     assert [found.id for found in read_all([tmp_path])] == ["good"]
 
 
-def test_a_signal_file_whose_name_is_too_long_is_none(tmp_path):
+def test_a_signal_file_name_that_is_too_long_is_an_error(tmp_path):
     (tmp_path / "a.hea").write_text(f"a 1 300 900\n{'d' * 300}.dat 16 200(0)/mV 16 0 0 0 0 I\n")
     for name in ("d" * 300, "b\0"):
         assert Folder(tmp_path).size(name) is None

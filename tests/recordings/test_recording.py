@@ -24,6 +24,6 @@ def test_one_lead_may_be_given_as_a_plain_array():
         (np.zeros((1, 9)), float("nan"), ("I",), "sampling rate"),
     ],
 )
-def test_nonsense_is_refused_with_its_reason(signal, rate_hz, leads, reason):
+def test_invalid_recordings_are_refused_with_a_reason(signal, rate_hz, leads, reason):
     with pytest.raises(RecordingError, match=reason):
         Recording("a", signal, rate_hz, leads, source="file.x")

@@ -1,4 +1,4 @@
-"""The sandbox: whatever a file, or the machine, does to a reader costs at most that file."""
+"""The sandbox: a crash, hang or memory overrun of a reader costs one file."""
 
 import os
 import signal
@@ -92,7 +92,7 @@ def test_workers_survive_an_idle_kill_and_an_early_stop(paths):
 
 
 def test_a_file_that_blocks_its_reader_costs_only_itself(folder, tmp_path):
-    os.mkfifo(tmp_path / "hang.csv")  # whoever opens it waits for ever
+    os.mkfifo(tmp_path / "hang.csv")  # opening it blocks for ever
     paths = [folder / "r0.npz", RecordingPath(str(tmp_path), "hang.csv"), folder / "r1.npz"]
     found = list(read_recordings(paths, OPTIONS, limits=SandboxLimits(1, seconds=3.0)))
     assert kinds(found) == [PreparedRecording, ReadFailure, PreparedRecording]
@@ -152,7 +152,7 @@ def test_workers_know_the_readers_that_were_registered(tmp_path, monkeypatch):
 
 
 def test_readers_do_not_load_what_they_do_not_need():
-    """They are started by the dozen, and again after every file that kills one."""
+    """Workers are started often, so they must start fast."""
     code = "import sys, ecgquorum.preprocessing.prepare; print({'torch', 'scipy', 'wfdb'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "set()"

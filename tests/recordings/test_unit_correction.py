@@ -1,4 +1,4 @@
-"""Units that lie: detected by the size of beats, corrected exactly, told everywhere, and never where they are true."""
+"""Wrong units are detected by the size of beats, corrected exactly and reported; true units are kept."""
 
 import json
 
@@ -20,7 +20,7 @@ RHYTHMS = [label for label in LABELS if label != "~"]
 
 
 def scaled(factor, label="N", leads=("ECG",), unit="mV", seconds=10.0, seed=0):
-    """What is read of a file whose numbers are `factor` times what its unit makes of them."""
+    """The recording read from a file whose numbers are `factor` times too large for its unit."""
     true = simulate(label, seed=seed, leads=leads, seconds=seconds).recording
     return true, Recording("r", true.signal * np.float32(factor), true.rate_hz, leads, unit=unit)
 
@@ -48,7 +48,7 @@ def test_the_unit_is_named_against_the_stated_one(unit, factor, used):
     assert correct_units(stated).correction.used == used
 
 
-def test_noise_is_not_made_a_heart():
+def test_noise_is_not_corrected():
     generator = np.random.default_rng(0)
     time_s = np.arange(9000) / 300
     shapes = {
@@ -63,7 +63,7 @@ def test_noise_is_not_made_a_heart():
 
 
 @pytest.mark.parametrize("size_mv", [0.03, 60.0])
-def test_what_no_unit_explains_stays(size_mv):
+def test_amplitudes_that_no_unit_explains_are_kept(size_mv):
     true, _ = scaled(1.0)
     factor = size_mv / typical_size(true.signal[0].astype(float), true.rate_hz)
     stated = Recording("r", true.signal * factor, true.rate_hz, true.leads)
@@ -82,7 +82,7 @@ def test_spikes_dead_leads_and_gaps_do_not_mislead():
     assert found.correction.used == "uV"
 
 
-def test_a_correction_is_a_doubt_and_a_users_word_is_none():
+def test_a_detected_unit_is_doubtful_and_a_given_one_is_not():
     _, stated = scaled(1e3)
     detected, given = correct_units(stated), correct_units(stated, "uV")
     assert assess_quality(detected).severity is Severity.DOUBTFUL
@@ -105,12 +105,12 @@ def test_leads_of_different_units_are_left_alone(write_record):
 
 
 @pytest.mark.parametrize("ending", ["hea", "csv", "npz", "edf"])
-def test_files_that_lie(ending, tmp_path):
-    """Written by us from microvolts that pass for millivolts, as whoever lost the unit would have."""
+def test_files_with_wrong_units_are_corrected(ending, tmp_path):
+    """Files with microvolts that are labelled as millivolts."""
     from ecgquorum.recordings import write
 
-    true, lying = scaled(1e3)
-    path = write(lying, tmp_path / f"lie.{ending}")
+    true, mislabelled = scaled(1e3)
+    path = write(mislabelled, tmp_path / f"lie.{ending}")
     found = read(path)
     assert found.correction.used == "uV"
     np.testing.assert_allclose(found.signal[:, : true.n_samples], true.signal, atol=2e-4)
@@ -121,11 +121,11 @@ def test_files_that_lie(ending, tmp_path):
     assert read(path, FileDefaults(units="uV")).correction.given
 
 
-def test_the_commands_tell_it(tmp_path, tiny_run):
+def test_commands_report_corrections(tmp_path, tiny_run):
     from ecgquorum.recordings import write
 
-    true, lying = scaled(1e3, seconds=6.0)
-    path, sound = write(lying, tmp_path / "lie.csv"), write(true, tmp_path / "sound.csv")
+    true, mislabelled = scaled(1e3, seconds=6.0)
+    path, sound = write(mislabelled, tmp_path / "lie.csv"), write(true, tmp_path / "sound.csv")
     run = CliRunner().invoke
     answers = [
         json.loads(run(app, ["predict", str(file), "--model", str(tiny_run), "--json"]).stdout)[0]
@@ -136,7 +136,7 @@ def test_the_commands_tell_it(tmp_path, tiny_run):
     assert answers[0]["uncertainty"] == pytest.approx(answers[1]["uncertainty"], abs=1e-4)
     kept = run(app, ["convert", str(path), str(tmp_path / "kept.csv")])
     assert kept.exit_code == 0 and "written as stated, give --units uV" in kept.stderr.replace("\n", " ")
-    np.testing.assert_allclose(read(tmp_path / "kept.csv", as_stated=True).signal, lying.signal, rtol=1e-5)
+    np.testing.assert_allclose(read(tmp_path / "kept.csv", as_stated=True).signal, mislabelled.signal, rtol=1e-5)
     mended = run(app, ["convert", str(path), str(tmp_path / "mended.csv"), "--units", "uV"])
     assert mended.exit_code == 0 and "as given with --units" in mended.stderr.replace("\n", " ")
     np.testing.assert_allclose(read(tmp_path / "mended.csv").signal, true.signal, rtol=1e-4, atol=1e-6)
@@ -148,7 +148,7 @@ def test_the_commands_tell_it(tmp_path, tiny_run):
 @pytest.mark.parametrize(
     "archive", ["physionet2017/training2017.zip", "cpsc2018/cpsc2018_100hz.zip", "cpsc2018/cpsc2018_native_sample.zip"]
 )
-def test_no_real_recording_is_corrected_and_lies_about_them_are(real_data, archive):
+def test_real_recordings_are_corrected_only_with_wrong_units(real_data, archive):
     tree = open_tree(real_data / archive)
     names = recording_names(tree)
     for name in names[:: max(1, len(names) // 200)]:

@@ -1,4 +1,4 @@
-"""What a format cannot hold is refused in one line, and leaves nothing behind."""
+"""A recording that a format cannot hold is refused in one line, and no file is left."""
 
 import numpy as np
 import pytest

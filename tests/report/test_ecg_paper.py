@@ -54,7 +54,7 @@ def test_six_by_two_and_twelve_by_one():
     assert max(two.height_mm, one.height_mm) <= A4_MM
 
 
-def test_one_lead_goes_on_row_by_row():
+def test_one_lead_continues_row_by_row():
     sheet = lay_out(*arrange_leads(recording(("ECG",), 30)))
     assert sheet.layout == "rows" and leads_in(sheet) == [["ECG"]] * 3
     assert [row.strips[0].start_s for row in sheet.rows] == [0, 10, 20]
@@ -100,7 +100,7 @@ def test_maps_have_room_beneath_the_leads_that_have_them():
     layout=st.sampled_from((None, *LAYOUTS)),
     n_maps=st.integers(0, 5),
 )
-def test_whatever_is_drawn_fits(n_leads, seconds, speed, gain, layout, n_maps):
+def test_every_layout_fits_the_sheet(n_leads, seconds, speed, gain, layout, n_maps):
     leads = STANDARD_LEADS[:n_leads] if n_leads == 12 else tuple(f"X{i}" for i in range(n_leads))
     if n_leads < 12 and layout not in (None, "rows"):
         return

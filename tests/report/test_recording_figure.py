@@ -1,4 +1,4 @@
-"""Sheets measured with a ruler: a second must be 25 mm, a millivolt 10, in every kind of file."""
+"""Sheets are true to scale in every file format: a second is 25 mm, a millivolt 10 mm."""
 
 import io
 import re
@@ -116,7 +116,7 @@ def texts(figure):
     return [text.get_text() for text in figure.axes[0].texts]
 
 
-def test_everything_is_said_on_the_sheet():
+def test_the_sheet_shows_scale_class_and_quality():
     drawn, layout = arrange_leads(simulate("AF", seed=1, seconds=10, rate_hz=250).recording)
     values = np.random.default_rng(0).uniform(size=(2, 12, drawn.n_samples))
     beneath = MapOverlay(
@@ -157,7 +157,7 @@ def test_a_map_is_drawn_where_its_time_and_lead_are():
     assert high < sheet.rows[1].baseline_mm
 
 
-def test_what_no_heart_does_is_drawn_all_the_same(tmp_path):
+def test_implausible_signals_are_drawn(tmp_path):
     signal = np.zeros((3, 2000), dtype=np.float32)
     signal[0] = np.nan
     signal[1, ::7], signal[1, 5] = np.nan, np.inf

@@ -1,4 +1,4 @@
-"""The report: every figure, every interval, the paper beside us, and nothing from the network."""
+"""The report: figures, intervals, the paper's numbers, no network access."""
 
 import csv
 import re
@@ -31,7 +31,7 @@ def page(card, tmp_path_factory):
 
 @pytest.fixture
 def no_figures(monkeypatch):
-    """Where the words matter, drawing takes too long."""
+    """Skip drawing, for tests of the text."""
     monkeypatch.setattr("ecgquorum.report.report_page.draw_figures", lambda card: {})
 
 
@@ -52,7 +52,7 @@ def test_every_table_is_inside_the_page_and_beside_it(page, card):
     assert text.count("<caption>") == len(names)
 
 
-def test_the_page_asks_the_network_for_nothing(page):
+def test_the_page_needs_no_network(page):
     text = page.read_text()
     inside = re.sub(r"xmlns(:\w+)?=\"[^\"]*\"|<metadata>.*?</metadata>|<!DOCTYPE[^>]*>", "", text, flags=re.DOTALL)
     assert "http" not in inside
@@ -83,7 +83,7 @@ def test_every_number_of_every_table_has_its_interval(page, card):
     assert "not a medical device" in text
 
 
-def test_the_paper_stands_beside_us(page, card):
+def test_the_papers_numbers_are_shown(page, card):
     (accuracy,) = (table for table in build_tables(card) if table.name == "accuracy")
     ours = dict(accuracy.rows)["dec+part"]
     columns = [label for _, label in accuracy.columns]
@@ -111,16 +111,16 @@ def test_the_papers_figures_are_found_and_no_others():
         assert paper_value(*strange) is None
 
 
-def test_tables_say_the_same_in_every_form(card):
+def test_tables_have_the_same_content_in_every_format(card):
     (accuracy,) = (table for table in build_tables(card) if table.name == "accuracy")
     rows = list(csv.DictReader(to_csv(accuracy).splitlines()))
     assert len(rows) == 2 * 9
     first = accuracy.rows[0][1][1].estimate
     assert float(rows[1]["value"]) == pytest.approx(first.value, abs=1e-4)
     assert (rows[1]["heading"], rows[1]["column"]) == ("PGD, member 0", "10")
-    told = f"{first.value:.1f}"
+    shown = f"{first.value:.1f}"
     markdown, latex = to_markdown(accuracy), to_latex(accuracy)
-    assert told in markdown and told in latex
+    assert shown in markdown and shown in latex
     assert markdown.count("\n| ") == 2 + 2 and markdown.count("paper 83.8") == 1
     assert latex.count(r"\\") == 2 + 2 * 2 and latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 1
     for line in latex.splitlines():
@@ -144,14 +144,14 @@ def test_several_data_sets_get_a_part_each(card, tmp_path, no_figures):
         write_report([], tmp_path)
 
 
-def test_a_part_that_choices_were_made_on_and_a_strange_cohort_are_pointed_out(card, tmp_path, no_figures):
+def test_evaluation_on_the_tune_part_or_another_cohort_is_noted(card, tmp_path, no_figures):
     tuned = replace(card, data=replace(card.data, part="tune"))
     assert "the results are too good" in write_report(tuned, tmp_path / "a").read_text()
     strange = replace(card, ensembles=tuple(replace(one, same_cohort=False) for one in card.ensembles))
     assert "may have been trained on" in write_report(strange, tmp_path / "b").read_text()
 
 
-def test_names_are_not_read_as_html(card, tmp_path, no_figures):
+def test_names_are_escaped_in_html(card, tmp_path, no_figures):
     nasty = "<script>x</script>"
     renamed = replace(
         card,
@@ -207,8 +207,8 @@ def test_signs_of_masking_are_read_from_the_rows(card):
         assert f"{less} makes more errors than {knows}" in masking_findings(
             with_advantage(f"{knows} over {less}", -0.4, -0.1), name
         )
-        told = masking_findings(with_advantage(f"{knows} over {less}", -0.4, 0.1), name)
-        assert f"{less} makes more errors than {knows}" not in told
+        findings = masking_findings(with_advantage(f"{knows} over {less}", -0.4, 0.1), name)
+        assert f"{less} makes more errors than {knows}" not in findings
 
 
 def test_figures_name_their_axes(card):
@@ -218,8 +218,8 @@ def test_figures_name_their_axes(card):
                 assert ax.get_xlabel() and ax.get_ylabel(), name
 
 
-def test_one_attack_on_two_targets_keeps_its_areas_apart(card):
-    """Mixed deferral is told by what it was crafted on, in the table as in the figure."""
+def test_areas_of_one_attack_on_two_targets_are_separate(card):
+    """Mixed deferral names its target, in the table and in the figure."""
     twice = [replace(c, target="ensemble") if c.attack == "sap" else c for c in card.conditions]
     twice = [replace(c, attack="pgd") if c.attack == "sap" else c for c in twice]
     rows = [replace(r, attack="mixed pgd", target="ensemble") if r.attack == "mixed sap" else r for r in card.rows]
@@ -246,7 +246,7 @@ def test_only_the_papers_own_attack_is_compared_with_it(card):
     assert paper_value(PHYSIONET, "part+dec", "accuracy", "natural", "", 0.0) == pytest.approx(0.8558)
 
 
-def test_an_earlier_reports_figures_do_not_stay(card, tmp_path, no_figures):
+def test_figures_of_an_earlier_report_are_removed(card, tmp_path, no_figures):
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures/masking.png").write_text("old")
     write_report(card, tmp_path)

@@ -1,4 +1,4 @@
-"""The results page and the model card: every figure in them is in the scorecard, and nothing is made up."""
+"""The results page and the model card show what is in the scorecard."""
 
 import json
 import re
@@ -76,7 +76,7 @@ def test_rows_alone_are_refused_where_answers_are_needed(card, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_simulated_recordings_prove_nothing_about_the_paper(card, as_real, tmp_path):
+def test_simulated_results_are_not_compared_with_the_paper(card, as_real, tmp_path):
     simulated = write_results([card], tmp_path / "s.md").read_text()
     assert "paper's results mean nothing" in simulated and "claims" not in simulated
     real = write_results([as_real], tmp_path / "r.md").read_text()
@@ -85,16 +85,16 @@ def test_simulated_recordings_prove_nothing_about_the_paper(card, as_real, tmp_p
     assert is_tidy(real)
 
 
-def test_notes_say_what_must_be_known(as_real):
-    def told(**changes):
+def test_notes_are_complete(as_real):
+    def notes_with(**changes):
         return " ".join(list_notes(replace(as_real, **changes)))
 
-    assert "the results are too good" in told(data=replace(as_real.data, part="tune"))
-    assert "100 Hz, the paper's at 300" in told(data=replace(as_real.data, rate_hz=100.0))
-    strangers = tuple(replace(one, same_cohort=False) for one in as_real.ensembles)
-    assert "may have been trained on" in told(ensembles=strangers)
-    assert "on the training part" in told() and "may have been trained on" not in told()
-    assert "range on the test part" in told(evaluation=as_real.evaluation | {"normalise": "evaluated"})
+    assert "the results are too good" in notes_with(data=replace(as_real.data, part="tune"))
+    assert "100 Hz, the paper's at 300" in notes_with(data=replace(as_real.data, rate_hz=100.0))
+    other_cohorts = tuple(replace(one, same_cohort=False) for one in as_real.ensembles)
+    assert "may have been trained on" in notes_with(ensembles=other_cohorts)
+    assert "on the training part" in notes_with() and "may have been trained on" not in notes_with()
+    assert "range on the test part" in notes_with(evaluation=as_real.evaluation | {"normalise": "evaluated"})
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_claim_holds_only_beyond_the_intervals(as_real, ours, verdict):
     assert not any("SAP" in text for text in found), "of an attack with options that are not the paper's"
 
 
-def test_what_is_left_is_said_only_of_attacks_on_the_whole(as_real):
+def test_the_claim_of_more_than_half_right_needs_attacks_on_the_ensemble(as_real):
     left = "right more than half of the time"
 
     def verdict(values):
@@ -134,7 +134,7 @@ def test_what_is_left_is_said_only_of_attacks_on_the_whole(as_real):
     assert not [c for c in check_claims(replace(as_real, rows=on_members)) if left in c.text]
 
 
-def test_the_comparison_counts_what_lies_above(as_real, tmp_path):
+def test_the_comparison_counts_values_above_the_papers(as_real, tmp_path):
     high = changed(as_real, "dec+part", "accuracy", "natural", (0.99, 0.98, 1.0))
     low = changed(high, "dec+part", "accuracy", "pgd", (0.0, 0.0, 0.01))
     text = write_results([low], tmp_path / "r.md").read_text()
@@ -145,7 +145,7 @@ def test_the_comparison_counts_what_lies_above(as_real, tmp_path):
     assert "PGD, member 0 100 (-36.3)" in line
 
 
-def test_a_packed_bundle_is_the_same_model_and_says_how_it_did(tiny_study, card, packed):
+def test_a_packed_bundle_is_the_same_model_with_its_results(tiny_study, card, packed):
     source = load_ensemble(tiny_study / "runs" / "dec+part")
     again = load_ensemble(packed)
     assert {path.name for path in packed.iterdir()} == {"card.json", "weights.safetensors"}
@@ -179,7 +179,7 @@ def test_only_the_scorecard_of_these_weights_is_packed_and_nothing_is_overwritte
     assert (run / "card.json").read_bytes() == before
 
 
-def test_the_model_card_says_all_that_is_asked(packed):
+def test_the_model_card_is_complete(packed):
     text = model_card(json.loads((packed / "card.json").read_text()))
     for heading in ("Intended use", "Data", "Results", "Limitations", "Reproduce"):
         assert f"\n## {heading}\n" in text
@@ -189,7 +189,7 @@ def test_the_model_card_says_all_that_is_asked(packed):
     assert is_tidy(text)
 
 
-def test_the_model_card_makes_nothing_up(tiny_run, tiny_recipe, packed, tmp_path):
+def test_the_model_card_omits_what_was_not_evaluated(tiny_run, tiny_recipe, packed, tmp_path):
     ensemble = load_ensemble(tiny_run)
     bare = load_ensemble(save_bundle(ensemble, tmp_path / "bare", recipe=tiny_recipe)).card
     bare.pop("temperature")

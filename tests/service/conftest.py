@@ -1,4 +1,4 @@
-"""A desk with a tiny model, its databases, and servers that really listen."""
+"""A desk with a tiny model, its databases, and running servers."""
 
 import os
 import pwd
@@ -34,7 +34,7 @@ SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 
 
 class Clock:
-    """A time that only passes when it is told to."""
+    """A clock that tests set."""
 
     def __init__(self):
         self.now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -59,7 +59,7 @@ def _free_port():
 
 
 def _unprivileged():
-    """Somebody to run the server as: it refuses root."""
+    """The user to run the server as: it refuses root."""
     if os.getuid() != 0:
         return {}
     for name in ("postgres", "nobody"):
@@ -68,7 +68,7 @@ def _unprivileged():
             return {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []}
         except KeyError:
             continue
-    pytest.skip("PostgreSQL refuses to run as root, and there is nobody else here")
+    pytest.skip("PostgreSQL refuses to run as root, and there is no other account")
 
 
 @pytest.fixture(scope="session")
@@ -77,19 +77,19 @@ def postgresql(tmp_path_factory):
     binaries = SERVERS[0] if SERVERS else shutil.which("initdb") and Path(shutil.which("initdb")).parent
     if not binaries:
         pytest.skip("no PostgreSQL server here; install the package postgresql to test with it")
-    somebody = _unprivileged()
+    account = _unprivileged()
     folder = Path(subprocess.run(["mktemp", "-d"], capture_output=True, text=True, check=True).stdout.strip())
-    if somebody:
-        os.chown(folder, somebody["user"], somebody["group"])
+    if account:
+        os.chown(folder, account["user"], account["group"])
     place, port = folder / "data", _free_port()
-    run = {"cwd": folder, "capture_output": True, "check": True, "timeout": 240, **somebody}
+    run = {"cwd": folder, "capture_output": True, "check": True, "timeout": 240, **account}
     subprocess.run([binaries / "initdb", "-D", place, "-U", "desk", "-A", "trust", "--no-sync"], **run)
     server = subprocess.Popen(
         [binaries / "postgres", "-D", place, "-p", str(port), "-k", folder, "-c", "listen_addresses=127.0.0.1"],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        **somebody,
+        **account,
     )
     try:
         for _ in range(600):
@@ -136,7 +136,7 @@ def store(database, clock):
 
 @pytest.fixture(scope="session")
 def model(tiny_recipe, tmp_path_factory):
-    """Two tiny members that never learned anything, with a policy that defers some: the desk does not mind."""
+    """Two tiny untrained members with a policy that defers some recordings."""
     built = {"n_leads": 1, "n_classes": 4, "rate_hz": 300.0, "options": tiny_recipe.member.options}
     members = [build_member(tiny_recipe.member.kind, seed=i, **built).eval() for i in range(2)]
     ensemble = Ensemble(members, "NAO~", InputSpec(("ECG",), 300.0, tiny_recipe.input.scaling, 6.0))
@@ -205,7 +205,7 @@ def client(desk):
 
 @pytest.fixture
 def classify(readers):
-    """Have everything that waits classified, here and now."""
+    """Classify all waiting recordings in this process."""
 
     def run(desk, worker="here"):
         while classify_some(desk, readers, worker):

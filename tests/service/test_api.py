@@ -1,4 +1,4 @@
-"""The API as programs see it: upload, list, look, claim, judge, export, on a server that listens."""
+"""The API on a running server: upload, list, claim, verdict, export."""
 
 import csv
 import io
@@ -71,7 +71,7 @@ def test_no_name_of_a_client_becomes_a_path(client, desk, examples, name):
     assert all(len(path.name) in (2, 64) for path in new)
 
 
-def test_what_is_no_recording_is_refused_before_it_is_read(client):
+def test_unsupported_files_are_refused_before_the_body_is_read(client):
     assert client.put("/api/recordings", params={"name": "x.exe"}, content=b"MZ").status_code == 415
     assert client.put("/api/recordings", params={"name": "noending"}, content=b"MZ").status_code == 415
     assert client.put("/api/recordings", params={"name": "x.npz"}, content=b"").status_code == 422
@@ -115,7 +115,7 @@ def test_hostile_files_are_unreadable_and_stop_nothing(client, desk, examples, c
     assert client.get(f"/api/recordings/{good}").json()["state"] in ("open", "certain")
 
 
-def test_blind_first_nothing_tells_the_answer_before_the_first_verdict(client, desk, open_case):
+def test_the_result_is_hidden_before_the_first_verdict(client, desk, open_case):
     shown = client.get(f"/api/recordings/{open_case}").json()
     assert shown["answer"] is None and shown["state"] == "open" and shown["verdicts"] == []
     assert client.get(f"/api/recordings/{open_case}/maps").status_code == 409
@@ -200,7 +200,7 @@ def test_measures_are_those_of_the_verdicts(client, desk, open_case):
     assert page.count("<svg") >= 5 and "style=" not in page
 
 
-def test_news_come_when_something_changes(client, examples):
+def test_events_are_sent_on_changes(client, examples):
     with client.stream("GET", "/api/events") as events:
         lines = events.iter_lines()
         first = next(line for line in lines if line.startswith("data:"))
@@ -209,25 +209,25 @@ def test_news_come_when_something_changes(client, examples):
         assert next(line for line in lines if line.startswith("data:")) != first
 
 
-def test_every_page_opens_and_says_what_the_desk_is_not(client, open_case):
+def test_every_page_opens_and_states_research_use(client, open_case):
     for path in ("/", "/?state=open", "/upload", "/measures", "/export", "/audit", f"/cases/{open_case}", "/login"):
         page = client.get(path)
         assert page.status_code == 200 and "not a medical device" in page.text
         assert "<script>" not in page.text and " style=" not in page.text and "onclick" not in page.text
 
 
-def test_what_is_in_the_log_is_what_happened(client, desk, open_case):
+def test_the_audit_log_records_every_action(client, desk, open_case):
     client.put(f"/api/recordings/{open_case}/claim")
     client.post(f"/api/recordings/{open_case}/verdicts", json={"label": "N"})
-    told = [entry["action"] for entry in client.get("/api/audit").json()["entries"] if entry["subject"] == open_case]
-    assert told == ["first verdict", "claimed", "classified", "uploaded"]
+    actions = [entry["action"] for entry in client.get("/api/audit").json()["entries"] if entry["subject"] == open_case]
+    assert actions == ["first verdict", "claimed", "classified", "uploaded"]
     with desk.store.read_session() as session:
         assert audit.verify_log(session).problem == ""
         assert recordings.find_recording(session, open_case)
 
 
 def test_many_uploads_at_once(make_desk, tmp_path):
-    """200 at a time, none fails, none is lost, none is double."""
+    """200 at a time: none fails, is lost or is stored twice."""
     desk = make_desk()
     with (
         listening(desk) as address,
@@ -247,7 +247,7 @@ def test_many_uploads_at_once(make_desk, tmp_path):
             assert audit.verify_log(session) == audit.LogCheck(150, audit.head(session)[1])
 
 
-def test_the_way_of_a_recording_in_either_database(database, make_desk, examples, classify):
+def test_upload_to_verdict_in_either_database(database, make_desk, examples, classify):
     desk = make_desk(database=database)
     with listening(desk) as address, httpx.Client(base_url=address, timeout=60) as client:
         for path in sorted(examples.iterdir()):

@@ -20,7 +20,7 @@ def verdict_on(store, noted=None):
         return audit.verify_log(session, noted)
 
 
-def test_an_untouched_log_holds(log):
+def test_an_unchanged_log_is_valid(log):
     found = verdict_on(log)
     assert (found.n_entries, found.problem) == (12, "")
     assert verdict_on(log, (12, found.head)).problem == ""
@@ -54,7 +54,7 @@ def test_a_changed_entry_that_was_hashed_again_breaks_the_next(log):
     assert "entry 8 does not follow" in verdict_on(log).problem
 
 
-def test_a_log_that_was_cut_is_found_by_its_head_or_by_a_note(log):
+def test_a_truncated_log_is_detected_by_its_head_or_a_saved_one(log):
     noted = (12, verdict_on(log).head)
     with log.write_session() as session:
         session.execute(delete(AuditRow).where(AuditRow.number > 9))

@@ -1,4 +1,4 @@
-"""A person at the desk: Chromium goes through upload, blind review, amendment and export."""
+"""The desk in Chromium: upload, blind review, amendment and export."""
 
 import io
 import re
@@ -93,7 +93,7 @@ def test_from_upload_to_export(page, desk, examples, classify):
         playwright.expect(page.locator(".good")).to_contain_text("The hash chain is valid")
 
 
-def test_the_worklist_tells_what_happens_elsewhere(page, desk, examples, browser):
+def test_the_worklist_is_updated_by_changes_of_others(page, desk, examples, browser):
     with listening(desk) as address:
         page.goto(address)
         playwright.expect(page.locator(".empty")).to_be_visible()

@@ -16,7 +16,7 @@ def test_wilsons_interval(count, total, low, high):
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-5)
 
 
-def test_nothing_has_no_proportion():
+def test_an_empty_count_has_no_proportion():
     assert proportion(0, 0).value is None
 
 

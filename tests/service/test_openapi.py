@@ -1,4 +1,4 @@
-"""The API does what its description says, whatever is sent to it."""
+"""The API conforms to its OpenAPI description for generated requests."""
 
 import httpx
 import schemathesis
@@ -16,7 +16,7 @@ CHECKS = [
 N_EXAMPLES = 12
 
 
-def test_the_api_answers_as_it_describes_itself(make_desk, examples, classify):
+def test_the_api_conforms_to_its_openapi_description(make_desk, examples, classify):
     desk = make_desk(upload_bytes=1 << 20)
     with listening(desk) as address:
         with httpx.Client(base_url=address, timeout=60) as client:

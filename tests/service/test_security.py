@@ -1,4 +1,4 @@
-"""CurrentActor gets in, who does not, and what a browser is told."""
+"""Access by role, sessions, and security headers."""
 
 import httpx
 import pytest
@@ -41,7 +41,7 @@ def guarded(make_desk):
         yield desk, address, tokens
 
 
-def test_every_route_stands_in_the_table_and_the_table_has_no_other():
+def test_the_access_table_lists_every_route():
     assert sorted(routes()) == sorted(ACCESS)
     for method, path in ACCESS:
         assert roles_for(addressed(path))[method] == ACCESS[method, path]
@@ -75,7 +75,7 @@ def test_every_route_refuses_other_roles(guarded):
                 assert answer.status_code < 500
 
 
-def test_who_only_uploads_sees_only_their_own(guarded, examples):
+def test_uploaders_see_only_their_own_uploads(guarded, examples):
     desk, address, tokens = guarded
     other = give_token(desk, "another uploader", "uploader")
     with httpx.Client(base_url=address, timeout=60) as client:
@@ -133,7 +133,7 @@ def test_without_tokens_other_sites_and_other_hosts_are_refused(client, examples
     assert put(client, examples / "r0.npz").status_code == 201
 
 
-def test_browsers_are_told_to_be_careful(client):
+def test_responses_have_security_headers(client):
     for path in ("/", "/login", "/api/health", "/static/desk.js", "/nowhere"):
         headers = client.get(path).headers
         policy = headers["content-security-policy"]

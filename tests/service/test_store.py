@@ -1,4 +1,4 @@
-"""What the store promises, on SQLite and on PostgreSQL."""
+"""The store of the desk, on SQLite and on PostgreSQL."""
 
 import threading
 from pathlib import Path
@@ -113,7 +113,7 @@ def test_results_of_an_older_desk_are_migrated(database, clock):
     store.close()
 
 
-def test_the_same_content_is_one_recording_whoever_sends_it(store):
+def test_the_same_content_is_one_recording_for_all_uploaders(store):
     first = admit(store, single("a"))
     assert first[1:] == (State.WAITING, True)
     assert admit(store, single("a", "other.edf"), "somebody else") == (first[0], State.WAITING, False)
@@ -180,7 +180,7 @@ def test_a_claim_is_one_workers_until_it_expires(store, clock):
         assert len(session.scalars(select(ResultRow)).all()) == 1
 
 
-def test_what_was_tried_before_comes_last_and_alone(store, clock):
+def test_retried_recordings_come_last_and_alone(store, clock):
     ids = [admit(store, single(letter))[0] for letter in "abc"]
     with store.write_session() as session:
         queue.claim_recordings(session, store.now(), store.after(60), "dies", 2)
@@ -213,7 +213,7 @@ def test_workers_that_race_share_the_work(store):
         assert len(session.scalars(select(ResultRow)).all()) == len(ids)
 
 
-def test_the_draw_repeats_is_near_its_share_and_needs_the_secret():
+def test_the_audit_sample_is_repeatable_near_its_share_and_keyed():
     draw = AuditSample(0.02, b"secret")
     names = [f"{i:064x}" for i in range(20_000)]
     drawn = {name for name in names if draw.includes(name)}
@@ -356,7 +356,7 @@ def test_nothing_of_a_failed_transaction_stays(store):
 
 
 @pytest.mark.parametrize("url", ["nonsense", "mysql://x/y", "postgresql+psycopg://nobody@127.0.0.1:9/none"])
-def test_a_database_that_cannot_be_opened_is_told_in_one_line(url):
+def test_a_database_that_cannot_be_opened_is_a_one_line_error(url):
     with pytest.raises(DeskError) as error:
         Store(url).migrate()
     assert "\n" not in str(error.value)

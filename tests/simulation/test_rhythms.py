@@ -1,4 +1,4 @@
-"""The simulator is measured the way a cardiologist would: intervals and patterns read off the signal."""
+"""Intervals and patterns of simulated recordings, measured on the signal."""
 
 import numpy as np
 import pytest
@@ -94,7 +94,7 @@ def test_bundle_branch_blocks_have_a_broad_qrs(label, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_left_bundle_block_looks_left(seed):
+def test_left_bundle_branch_block_has_its_pattern(seed):
     average, time_s = beat("LBBB", seed)
     qrs = np.abs(time_s) < 0.1
     assert lead(average, "V1")[qrs].min() < -0.4 and lead(average, "V1")[qrs].max() < 0.1  # QS or rS

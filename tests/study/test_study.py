@@ -1,4 +1,4 @@
-"""A study: resumable at any point, sharing what can be shared, to the same numbers."""
+"""A study: resuming, sharing of jobs, same numbers."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from ecgquorum.recipes import load_study, parse_study, recipe_names
 from ..conftest import TINY_STUDY
 
 
-def test_a_study_leaves_everything_that_explains_it(tiny_study):
+def test_a_study_writes_its_recipe_scorecard_and_report(tiny_study):
     study = parse_study((tiny_study / "study.toml").read_text())
     assert study == parse_study(TINY_STUDY)
     assert study.evaluation.epsilons == (10.0, 50.0, 75.0, 100.0)
@@ -28,7 +28,7 @@ def test_a_study_leaves_everything_that_explains_it(tiny_study):
     assert len(list((tiny_study / "members").iterdir())) == 2 + 1  # the first member is shared
 
 
-def test_the_same_command_again_does_nothing_twice(tiny_study, monkeypatch):
+def test_a_finished_study_is_not_repeated(tiny_study, monkeypatch):
     card = Scorecard.load(tiny_study / "scorecard.json")
     monkeypatch.setattr("ecgquorum.study.runner.evaluate_recipe", lambda *a, **k: pytest.fail("tested again"))
     again, _ = run_study(parse_study(TINY_STUDY), tiny_study)
@@ -56,7 +56,7 @@ def test_another_recipe_is_refused(tiny_study, tmp_path):
         run_study(parse_study(TINY_STUDY), tmp_path / "thesis.txt")
 
 
-def test_a_cohort_that_the_study_did_not_build_is_not_taken_for_its_own(tmp_path):
+def test_a_cohort_that_the_study_did_not_build_is_refused(tmp_path):
     build_cohort(open_source("synthetic:physionet2017", records=60, seconds=2.0, seed=9), tmp_path / "s" / "cohort")
     with pytest.raises(RecipeError, match="something else"):
         run_study(parse_study(TINY_STUDY), tmp_path / "s")
@@ -75,14 +75,14 @@ def test_mistakes_are_found_before_anything_is_trained(tmp_path, text, error):
     assert not (tmp_path / "s" / "members").exists()
 
 
-def test_a_study_without_recordings_asks_for_them(tmp_path):
+def test_a_study_without_a_cohort_is_an_error(tmp_path):
     with pytest.raises(RecipeError, match="give --cohort DIR"):
         run_study(load_study("physionet2017-compact"), tmp_path / "s")
     assert not (tmp_path / "s").exists()
 
 
-def test_killed_at_any_point_it_ends_with_the_same_numbers(tiny_study, tmp_path):
-    """Killed while training and while crafting, then let go on."""
+def test_a_killed_study_resumes_to_the_same_numbers(tiny_study, tmp_path):
+    """Killed while training and while attacking, then resumed."""
     toml = tmp_path / "study.toml"
     toml.write_text(TINY_STUDY)
     out = tmp_path / "s"
@@ -123,7 +123,7 @@ def test_every_study_that_ships_names_what_it_compares(name):
     assert parse_study(study.toml()) == study
 
 
-def test_the_demo_is_small_enough_for_a_newcomer():
+def test_the_demo_is_small():
     study = load_study("demo")
     assert study.cohort is not None and study.cohort.records <= 1500
     assert study.compare == ("baseline", "dec+part")

@@ -37,7 +37,7 @@ def test_strategies_share_the_members_they_have_in_common(plan_of):
     assert continued("adv+dverge", "dverge") == [tuple(identities(plan_of("adv"), "adv"))]
 
 
-def test_a_job_is_known_by_all_that_determines_it(plan_of):
+def test_a_job_is_identified_by_everything_that_determines_it(plan_of):
     reference = identities(plan_of("dec+part"))
     same = TOY.replace('name = "toy"', 'name = "other"').replace("members = 3", "members = 5")
     assert identities(plan_of("dec+part", same))[:3] == reference
@@ -64,7 +64,7 @@ def test_a_job_is_known_by_all_that_determines_it(plan_of):
     )
 
 
-def test_a_hardened_job_is_known_by_its_strength(plan_of):
+def test_a_hardened_job_is_identified_by_its_epsilon(plan_of):
     texts = [TOY, *(TOY.replace("epsilon = 50.0", new) for new in ("epsilon = 60.0", "epsilon = 50.0\nshare = 0.25"))]
     found = [identities(plan_of("harden", text))[0] for text in texts]
     assert len({*found, identities(plan_of("baseline"))[0]}) == 4
@@ -81,7 +81,7 @@ def test_decorrelation_uses_the_features_of_all_earlier_members(plan_of):
 
 @pytest.mark.parametrize("strategy", SUMS)
 @pytest.mark.parametrize("members", [2, 8])
-def test_every_sum_has_jobs_in_an_order_in_which_nothing_is_missing(strategy, members, plan_of):
+def test_jobs_of_every_sum_come_after_their_dependencies(strategy, members, plan_of):
     plan = plan_of(strategy, TOY.replace("members = 3", f"members = {members}"))
     done = set()
     for job in plan_jobs(plan, "data"):

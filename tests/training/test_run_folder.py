@@ -1,4 +1,4 @@
-"""Training runs: what they leave behind, and that stopping them at any moment changes nothing."""
+"""Run folders: their files, and that interruptions change nothing."""
 
 import csv
 import signal
@@ -38,7 +38,7 @@ def weights(run):
     return (run / "weights.safetensors").read_bytes()
 
 
-def test_a_run_explains_itself(tiny_run):
+def test_a_run_writes_recipe_history_and_card(tiny_run):
     expected = {"recipe.toml", "cohort.txt", "card.json", "weights.safetensors", "history.csv", "members"}
     assert {p.name for p in tiny_run.iterdir()} == expected
     with (tiny_run / "history.csv").open() as file:
@@ -58,7 +58,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(tiny_recipe, 
     assert weights(tmp_path / "other") != weights(tiny_run)
 
 
-def test_killed_at_any_moment_and_resumed_it_ends_with_the_same_bits(recipe_file, tiny_cohort, tmp_path):
+def test_a_killed_run_resumes_to_the_same_bits(recipe_file, tiny_cohort, tmp_path):
     subprocess.run(command(recipe_file, tiny_cohort, tmp_path / "whole"), check=True, capture_output=True)
     for attempt, (member, epochs) in enumerate(((0, 2), (1, 1))):
         out = tmp_path / f"killed-{attempt}"
@@ -91,7 +91,7 @@ def wait_for_epoch(out, member, epochs, running):
     raise AssertionError("the run ended before it could be stopped")
 
 
-def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(recipe_file, tiny_cohort, tmp_path):
+def test_ctrl_c_stops_cleanly_and_explains_how_to_resume(recipe_file, tiny_cohort, tmp_path):
     out = tmp_path / "run"
     running = subprocess.Popen(command(recipe_file, tiny_cohort, out), stderr=subprocess.PIPE, text=True)
     wait_for_epoch(out, 0, 1, running)
@@ -109,7 +109,7 @@ def test_resuming_a_finished_run_changes_nothing(tiny_recipe, tiny_cohort, tiny_
     assert ensemble.card["name"] == "tiny"
 
 
-def test_the_history_is_whole_at_every_moment_of_a_resumed_run(tiny_recipe, tiny_cohort, tmp_path):
+def test_the_history_of_a_resumed_run_is_always_complete(tiny_recipe, tiny_cohort, tmp_path):
     class Stopper:
         def update(self, text, done, total):
             pass
@@ -144,7 +144,7 @@ def test_a_watch_logs_every_new_epoch_once(tiny_recipe, tiny_cohort, tmp_path):
     ]
 
 
-def test_a_start_that_fails_leaves_nothing_behind(tiny_recipe, tiny_cohort, tmp_path):
+def test_a_failed_start_leaves_no_files(tiny_recipe, tiny_cohort, tmp_path):
     wrong = [
         (tiny_recipe, {"device": "toaster"}),
         (parse_recipe(TINY_RECIPE.replace("repeat = { A = 2 }", "repeat = { B = 2 }")), {}),
@@ -157,9 +157,7 @@ def test_a_start_that_fails_leaves_nothing_behind(tiny_recipe, tiny_cohort, tmp_
         assert not (tmp_path / "run").exists()
 
 
-def test_a_run_is_neither_overwritten_nor_continued_with_other_ingredients(
-    tiny_recipe, tiny_cohort, tiny_run, tmp_path
-):
+def test_a_run_is_not_overwritten_or_resumed_with_another_recipe(tiny_recipe, tiny_cohort, tiny_run, tmp_path):
     with pytest.raises(TrainingError, match="--resume"):
         train_ensemble(tiny_recipe, tiny_cohort, tiny_run)
     with pytest.raises(TrainingError, match="started with another recipe"):

@@ -1,4 +1,4 @@
-"""`train` with anybody's network and strategies: nothing of it is known to the package."""
+"""`train` with custom networks and strategies."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -99,7 +99,7 @@ def arrays():
     return (x + 0.3 * rng.standard_normal(x.shape))[:, None].astype(np.float32), y
 
 
-def test_arrays_are_learned_in_memory(arrays, tmp_path, monkeypatch):
+def test_arrays_are_trained_in_memory(arrays, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     x, y = arrays
     cohort = Cohort.from_arrays(x, y, rate_hz=100, parts=["train"] * 80 + ["tune"] * 20 + ["test"] * 20)
@@ -116,7 +116,7 @@ class UnitNet(OwnNet):
         return super().forward(1000 * x)
 
 
-def test_an_own_network_is_trained_with_every_strategy_at_once(tiny_cohort, tmp_path):
+def test_a_custom_network_is_trained_with_every_strategy_at_once(tiny_cohort, tmp_path):
     strategy = (
         Harden(epsilon=20.0)
         + Dverge(epochs=1, steps=1)
@@ -145,7 +145,7 @@ def test_an_own_network_is_trained_with_every_strategy_at_once(tiny_cohort, tmp_
     torch.testing.assert_close(loaded(x), ensemble(x))
 
 
-def test_an_own_strategy_adds_a_term_a_batch_a_wrapper_and_a_phase(tiny_cohort, tmp_path):
+def test_a_custom_strategy_adds_a_term_a_batch_a_wrapper_and_a_phase(tiny_cohort, tmp_path):
     strategy = Calm() + Decorrelation(projected=4)
     out, recorder = tmp_path / "calm", Recorder()
     options = TrainingOptions(**QUICK, progress=recorder)
@@ -167,7 +167,7 @@ def test_an_own_strategy_adds_a_term_a_batch_a_wrapper_and_a_phase(tiny_cohort, 
         train(OwnNet, tiny_cohort, strategy=other, members=2, out=out, options=TrainingOptions(**QUICK, resume=True))
 
 
-def test_an_own_strategy_and_network_are_named_in_a_recipe(tiny_cohort, tmp_path):
+def test_a_custom_strategy_and_network_are_named_in_a_recipe(tiny_cohort, tmp_path):
     text = f"""
 name = "mine"
 members = 2
@@ -200,7 +200,7 @@ weight = 0.25
         train_ensemble(parse_recipe(text.replace("weight =", "wieght =")), tiny_cohort, tmp_path / "x")
 
 
-def test_the_loss_term_of_an_own_strategy_acts(tiny_cohort):
+def test_the_loss_term_of_a_custom_strategy_has_an_effect(tiny_cohort):
     sizes = {}
     for weight in (0.0, 100.0):
         options = TrainingOptions(**(QUICK | {"epochs": 3}))

@@ -119,7 +119,7 @@ def test_features_of_other_weights_or_damaged_ones_are_computed_again(tiny_ensem
 
 
 @pytest.mark.parametrize("strategy", ["dec+adv", "part+dverge"])
-def test_interrupted_after_every_epoch_a_strategy_ends_with_the_same_bits(strategy, toy, tiny_cohort, tmp_path, runs):
+def test_a_strategy_interrupted_after_every_epoch_gives_the_same_bits(strategy, toy, tiny_cohort, tmp_path, runs):
     out = tmp_path / "run"
     attempts = train_with_interruptions(toy.with_strategy(strategy), tiny_cohort, out)
     assert attempts > 5
@@ -155,7 +155,7 @@ def test_a_run_remembers_its_store(toy, tiny_cohort, tmp_path, runs):
     assert (out / "weights.safetensors").read_bytes() == (runs["baseline"][0] / "weights.safetensors").read_bytes()
 
 
-def test_what_cannot_be_trained_is_refused_before_anything_is_written(tiny_cohort, tmp_path):
+def test_impossible_training_is_refused_before_anything_is_written(tiny_cohort, tmp_path):
     for old, new, strategy, reason in (
         ("projected = 4", 'projected = 23\nform = "paper"', "dec", "at least 25 recordings .* a batch_size of 17"),
         (

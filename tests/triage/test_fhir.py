@@ -1,4 +1,4 @@
-"""FHIR: whatever the worklist says becomes valid resources, which refer to each other and never claim to be final."""
+"""FHIR export: valid resources that refer to each other and are never final."""
 
 import json
 import re
@@ -96,7 +96,7 @@ def test_a_recording_becomes_a_report_with_its_observations():
     assert "To be read by a person: among the 10% most uncertain." in report["conclusion"]
 
 
-def test_what_cannot_be_read_has_no_class_and_no_path():
+def test_unreadable_recordings_have_no_class_and_no_path():
     quality, report = make_resources(unread(), NAMES)
     assert report["status"] == "cancelled" and validated(report)
     assert components(quality)["finding"]["valueString"] == "not read: expected a header"
@@ -106,7 +106,7 @@ def test_what_cannot_be_read_has_no_class_and_no_path():
 
 
 @pytest.mark.parametrize("decision", ["certain", "deferred", "unreadable"])
-def test_software_never_says_final_and_names_no_patient(decision):
+def test_reports_are_not_final_and_name_no_patient(decision):
     row = unread() if decision == "unreadable" else classified(decision=decision)
     for resource in make_resources(row, NAMES):
         assert resource["status"] in ("preliminary", "partial", "cancelled")
@@ -150,7 +150,7 @@ CLASSES = st.lists(
     st.floats(-0.5, 1.5),
     st.sampled_from(["certain", "deferred", "unreadable"]),
 )
-def test_whatever_is_in_a_worklist_gives_valid_resources(classes, name, reason, findings, share, decision):
+def test_every_worklist_gives_valid_resources(classes, name, reason, findings, share, decision):
     row = classified(
         id=name,
         reason=reason,
@@ -223,7 +223,7 @@ def test_memory_does_not_grow_with_the_worklist(tmp_path):
     assert peaks[1] < 2 * peaks[0]
 
 
-def test_the_command_writes_them_and_reads_lying_units_rightly(tiny_run, tmp_path, monkeypatch):
+def test_the_command_writes_fhir_with_corrected_units(tiny_run, tmp_path, monkeypatch):
     sound = simulate("A", seed=9, leads=("ECG",), seconds=6).recording
     write(sound, tmp_path / "in" / "sound.csv")
     write(replace(sound, signal=sound.signal * 1000), tmp_path / "in" / "lying.csv")

@@ -76,7 +76,7 @@ def test_conformal_sets_cover(alpha, sharpness):
     assert np.mean(earned) <= 1 - alpha + 1 / 301 + 3 * np.std(earned) / np.sqrt(len(earned))
 
 
-def test_too_few_recordings_for_a_level_defer_all_that_is_not_sure():
+def test_too_few_recordings_for_a_level_defer_everything_uncertain():
     prediction = predicted(np.random.default_rng(2), 5)
     policy = Conformal.fit(prediction, prediction.label_index, 0.01)
     assert policy.quantile == 1.0 and policy.defer(prediction).all()
@@ -86,7 +86,7 @@ def test_too_few_recordings_for_a_level_defer_all_that_is_not_sure():
     "policy",
     [Threshold(0.3), Budget(0.1, 0.4), ExpectedCost(0.2, {"A": {"N": 5.0}}), Conformal(0.1, 0.9)],
 )
-def test_policies_come_back_from_their_cards_and_explain_themselves(policy):
+def test_policies_are_saved_and_loaded_with_a_description(policy):
     assert policy_from(policy.card()) == policy
     prediction = predicted(np.random.default_rng(0), 3)
     assert policy.sentence().endswith(".") and policy.reason(prediction, 1)
@@ -95,13 +95,13 @@ def test_policies_come_back_from_their_cards_and_explain_themselves(policy):
 @pytest.mark.parametrize(
     "card", [{}, {"kind": "x"}, {"kind": "threshold"}, {"kind": "threshold", "threshold": 1, "y": 2}]
 )
-def test_strange_cards_are_refused(card):
+def test_invalid_policy_cards_are_refused(card):
     with pytest.raises(PolicyError, match="policy that this version knows"):
         policy_from(card)
 
 
 @pytest.mark.parametrize(("make", "value"), [(Budget.fit, -0.1), (Budget.fit, 1.5)])
-def test_strange_budgets_are_refused(make, value):
+def test_invalid_budgets_are_refused(make, value):
     with pytest.raises(PolicyError, match="from 0 to 1"):
         make(predicted(np.random.default_rng(0), 4), value)
 
@@ -116,7 +116,7 @@ def test_strange_budgets_are_refused(make, value):
         {"kind": "cost", "review": 0.1, "costs": {"A": {"A": 2.0}}},
     ],
 )
-def test_nonsense_is_refused_wherever_it_comes_from(card):
+def test_invalid_parameters_are_refused(card):
     with pytest.raises(PolicyError, match="expected"):
         policy_from(card)
 
@@ -132,7 +132,7 @@ def test_decisions_are_those_of_the_printed_numbers():
 
 
 @given(share=st.floats(0.01, 0.99), seed=st.integers(0, 100))
-def test_a_fitted_threshold_lies_on_no_recording(share, seed):
+def test_a_fitted_threshold_differs_from_every_uncertainty(share, seed):
     """Or rounding on another processor would decide about it."""
     prediction = predicted(np.random.default_rng(seed), 40)
     threshold = Budget.fit(prediction, share).threshold

@@ -1,4 +1,4 @@
-"""Triage: every file gets its line, bad ones never stop it, and being killed changes nothing."""
+"""Triage: every file has a row, bad files do not stop it, and a kill changes nothing."""
 
 import csv
 import os
@@ -50,7 +50,7 @@ def run(ensemble, folder, out, **options):
     return lines(out)
 
 
-def test_every_recording_gets_its_line(ensemble, folder, tmp_path):
+def test_every_recording_has_a_row_in_the_worklist(ensemble, folder, tmp_path):
     rows = run(ensemble, folder, tmp_path / "out")
     assert len(rows) == 15
     by_id = {row["id"]: row for row in rows}
@@ -71,7 +71,7 @@ def test_every_recording_gets_its_line(ensemble, folder, tmp_path):
     assert page.count("<section") == 15 and page.count("<svg") == 13 and "not a medical device" in page
 
 
-def test_going_on_answers_nothing_twice(ensemble, folder, tmp_path, monkeypatch):
+def test_a_resumed_triage_classifies_nothing_twice(ensemble, folder, tmp_path, monkeypatch):
     whole = run(ensemble, folder, tmp_path / "whole")
     asked = []
     real = type(ensemble).predict_prepared
@@ -92,13 +92,13 @@ def test_going_on_answers_nothing_twice(ensemble, folder, tmp_path, monkeypatch)
     assert [row["source"] for row in whole] and {r["source"] for r in whole} == {r["source"] for r in first}
 
 
-def test_answers_of_another_model_or_policy_are_not_mixed(ensemble, folder, tmp_path):
+def test_results_of_another_model_or_policy_are_not_mixed(ensemble, folder, tmp_path):
     triage_files(ensemble, POLICY, [folder], tmp_path / "out").close()
     with pytest.raises(TriageError, match="choose another --out"):
         triage_files(ensemble, Threshold(0.4), [folder], tmp_path / "out")
 
 
-def test_odd_names_are_written_down_and_no_formula(ensemble, folder, tmp_path):
+def test_unusual_names_are_escaped_and_formulas_quoted(ensemble, folder, tmp_path):
     place = tmp_path / "in"
     place.mkdir()
     for name in (b"=1+1.npz", b"caf\xe9.npz", b"a\nb.npz"):
@@ -109,14 +109,14 @@ def test_odd_names_are_written_down_and_no_formula(ensemble, folder, tmp_path):
         assert {row["id"] for row in csv.DictReader(file)} == {"'=1+1", r"caf\xe9", "a\nb"}
 
 
-def test_a_worklist_inside_the_folder_is_no_recording(ensemble, folder, tmp_path):
+def test_a_worklist_inside_the_folder_is_not_read(ensemble, folder, tmp_path):
     place = tmp_path / "in"
     shutil.copytree(folder, place)
     assert run(ensemble, place, place / "sorted") == run(ensemble, place, place / "sorted")
     assert len(lines(place / "sorted")) == 15
 
 
-def test_a_file_that_changed_is_answered_again(ensemble, folder, tmp_path):
+def test_a_changed_file_is_classified_again(ensemble, folder, tmp_path):
     place = tmp_path / "in"
     place.mkdir()
     shutil.copy(folder / "r03.npz", place / "one.npz")
@@ -127,8 +127,8 @@ def test_a_file_that_changed_is_answered_again(ensemble, folder, tmp_path):
 
 
 @pytest.mark.parametrize("options", [(), ("--workers", "2")])
-def test_ctrl_c_in_a_terminal_is_one_line(tiny_run, many, tmp_path, options):
-    """A terminal sends it to all processes of the group, so to readers too; what they say afterwards counts as well."""
+def test_ctrl_c_in_a_terminal_prints_one_line(tiny_run, many, tmp_path, options):
+    """A terminal sends the signal to all processes of the group, so to sandbox workers too."""
     command = [*triage_command(many, tiny_run, tmp_path / "out"), *options]
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -146,7 +146,7 @@ def test_ctrl_c_in_a_terminal_is_one_line(tiny_run, many, tmp_path, options):
         assert len(lines(tmp_path / "out")) == 105, done.stderr
 
 
-def test_a_journal_that_is_none_is_refused(ensemble, folder, tmp_path):
+def test_an_invalid_journal_is_refused(ensemble, folder, tmp_path):
     (tmp_path / "journal.sqlite").write_bytes(b"not a database" * 100)
     with pytest.raises(TriageError, match="choose another --out"):
         triage_files(ensemble, POLICY, [folder], tmp_path)
@@ -168,7 +168,7 @@ def triage_command(place, model, out):
 
 
 def answers_in(out):
-    """How many are in there while somebody else writes."""
+    """Number of results, read while another process writes."""
     try:
         with sqlite3.connect(f"file:{out / 'journal.sqlite'}?mode=ro", uri=True) as database:
             found = database.execute("SELECT count(*) FROM results").fetchone()[0]
@@ -178,7 +178,7 @@ def answers_in(out):
     return found
 
 
-def test_a_kill_changes_nothing(tiny_run, many, tmp_path):
+def test_a_killed_triage_resumes_to_the_same_worklist(tiny_run, many, tmp_path):
     """kill -9 in the middle, twice, then to the end: the same worklist as an undisturbed run, nothing twice."""
     subprocess.run(triage_command(many, tiny_run, tmp_path / "whole"), check=True, capture_output=True)
     command, killed = triage_command(many, tiny_run, tmp_path / "killed"), tmp_path / "killed"
@@ -209,13 +209,13 @@ def test_a_budget_is_kept_within_the_batch(ensemble, folder, tmp_path):
     assert min(row["uncertainty"] for row in deferred) >= max(certain)
 
 
-def test_a_missing_path_gets_a_line(ensemble, tmp_path):
+def test_a_missing_path_has_a_row_in_the_worklist(ensemble, tmp_path):
     with triage_files(ensemble, POLICY, [tmp_path / "nowhere"], tmp_path / "out") as journal:
         (entry,) = journal.entries()
     assert entry.result.decision == "unreadable" and "found no such file" in entry.result.reason
 
 
-def test_watching_answers_what_arrives(tiny_run, tmp_path):
+def test_watch_classifies_new_files(tiny_run, tmp_path):
     (tmp_path / "in").mkdir()
     command = [sys.executable, "-m", "ecgquorum", "triage", str(tmp_path / "in"), "--watch", "--budget", "50%"]
     command += ["--model", str(tiny_run), "--out", str(tmp_path / "out")]

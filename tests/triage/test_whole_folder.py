@@ -1,4 +1,4 @@
-"""A folder as a hospital would have it: every format, broken files and sound recordings, in one command."""
+"""Triage of a folder with every format, broken files and sound recordings."""
 
 import json
 import subprocess
@@ -39,10 +39,10 @@ def fill(folder, n_sound):
 
 
 def triaged(folder, out, *options):
-    """The command's worklist, all formats' files being told what those without a header do not say."""
+    """The command's worklist, with --rate, --leads and --units for files without a header."""
     leads = ",".join(STANDARD_LEADS)
-    told = ["--lead", "II", "--rate", f"{RATE_HZ:g}", "--units", "mV", "--leads", leads, "--budget", "10%"]
-    line = [sys.executable, "-m", "ecgquorum", "triage", str(folder), *told, "--out", str(out), *options]
+    defaults = ["--lead", "II", "--rate", f"{RATE_HZ:g}", "--units", "mV", "--leads", leads, "--budget", "10%"]
+    line = [sys.executable, "-m", "ecgquorum", "triage", str(folder), *defaults, "--out", str(out), *options]
     subprocess.run(line, check=True, capture_output=True)
     return [json.loads(line) for line in (out / "worklist.jsonl").read_text().splitlines()]
 

@@ -22,7 +22,7 @@ def assert_same_worklist(found, expected, ensemble, threshold=np.inf):
     A decision may differ only where a printed number is within the tolerance of another that it is compared with: the
     likeliest class's probability and the next one's, or the uncertainty and the limit between deferred and certain.
 
-    threshold: the policy's; without one the limit lies between what was deferred and what was certain
+    threshold: the policy's; without one the limit is between deferred and certain recordings
     """
     low, high = ensemble.information_range
     tolerance = 2 * TOLERANCE / min(1.0, high - low)

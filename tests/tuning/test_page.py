@@ -1,4 +1,4 @@
-"""The search's page: all that there is to say, and nothing from elsewhere."""
+"""The page of a search: complete, and without network access."""
 
 import re
 
@@ -45,7 +45,7 @@ def write(tiny_cohort, tmp_path):
     return write
 
 
-def test_the_page_says_what_came_out(write):
+def test_the_page_shows_the_results(write):
     page = write(TRIALS, {"strategies.dec.weight": 0.7, "member.width": 0.3})
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", re.sub(r"<(style|svg).*?</\1>", "", page, flags=re.DOTALL)))
     assert "75.2 72.1 to 78.1" in text and "52.3 45.2 to 59.2" in text
@@ -68,11 +68,11 @@ def test_the_page_opens_offline(write):
     assert len(ids) == len(set(ids))
 
 
-def test_nothing_but_failures_is_a_page_too(write):
+def test_a_search_with_failures_only_has_a_page(write):
     page = write([TRIALS[-1]])
     assert "Trials that failed" in page and "<svg" not in page and "Search space" in page
 
 
-def test_one_trial_is_a_page_too(write):
+def test_a_search_with_one_trial_has_a_page(write):
     page = write(TRIALS[:1])
     assert "0, as given, chosen" in page and "<svg" in page and "equally good" not in page

@@ -1,4 +1,4 @@
-"""Which trials no other beats, and which one is chosen."""
+"""The Pareto front of trials, and the chosen one."""
 
 import csv
 import io
@@ -45,7 +45,7 @@ def test_of_equals_the_first_is_chosen():
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12))
-def test_nothing_beats_the_front_and_no_mean_the_choice(points):
+def test_no_trial_dominates_the_front_or_has_a_higher_mean(points):
     trials = [trial(n, a / 6, b / 6) for n, (a, b) in enumerate(points)]
     front = pareto_front(trials)
     for one in trials:
@@ -69,7 +69,7 @@ def test_every_trial_is_a_line():
     assert rows[1]["member.width"] == "1.0"
 
 
-def test_the_best_of_two_equals_seems_better_by_a_known_amount():
+def test_the_selection_bias_of_two_equal_trials_is_known():
     error = 0.02
     estimate = Estimate(0.8, 0.8 - 1.96 * error, 0.8 + 1.96 * error)
     assert selection_bias([estimate]) == pytest.approx(0, abs=1e-9)

@@ -69,7 +69,7 @@ def run_search(cohort, out, n_trials=N, text=RECIPE, executor=None, **options):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, recipe_file, tiny_cohort):
-    """The folder of a search that nobody stopped, and what was printed."""
+    """The folder of an uninterrupted search, and its output."""
     out = tmp_path_factory.mktemp("search") / "s"
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -89,7 +89,7 @@ def alone(rows):
     return [{key: value for key, value in row.items() if key not in ("front", "chosen")} for row in rows]
 
 
-def test_a_search_leaves_everything_that_explains_it(finished, recipe_file, tiny_cohort):
+def test_a_search_writes_its_results(finished, recipe_file, tiny_cohort):
     out, printed = finished
     rows = table(out)
     assert [row["trial"] for row in rows] == ["0", "1", "2"]
@@ -109,7 +109,7 @@ def test_a_search_leaves_everything_that_explains_it(finished, recipe_file, tiny
         assert row["ua_auc"]
 
 
-def test_it_goes_on_and_more_trials_are_added(finished, tiny_cohort, tmp_path):
+def test_a_search_is_continued_with_more_trials(finished, tiny_cohort, tmp_path):
     shutil.copytree(finished[0], tmp_path / "s")
     begun = [load_ensemble(tmp_path / f"s/trials/{number:03d}").card["weights_sha256"] for number in range(N)]
     search = run_search(tiny_cohort, tmp_path / "s", N + 1)
@@ -120,10 +120,10 @@ def test_it_goes_on_and_more_trials_are_added(finished, tiny_cohort, tmp_path):
     assert run_search(tiny_cohort, tmp_path / "s", 1).trials == search.trials  # fewer than there are: nothing to do
 
 
-def test_killed_in_a_trial_it_ends_with_the_same_trials(finished, recipe_file, tiny_cohort, tmp_path):
+def test_a_killed_search_resumes_to_the_same_trials(finished, recipe_file, tiny_cohort, tmp_path):
     out, arguments = tmp_path / "s", words(recipe_file, tiny_cohort, tmp_path / "s")
     process = subprocess.Popen(
-        [sys.executable, "-m", "ecgquorum.cli", *arguments],
+        [sys.executable, "-m", "ecgquorum", *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -152,7 +152,7 @@ def test_in_other_processes_the_same_parameters_give_the_same_scores(finished, t
     assert alone(table(tmp_path / "s")) == alone(table(finished[0]))[:2]
 
 
-def test_the_test_part_is_not_looked_at(finished, tiny_cohort, tmp_path):
+def test_the_test_part_is_not_used(finished, tiny_cohort, tmp_path):
     """Test recordings of nothing but NaN, which no training and no attack would survive, change nothing."""
     shutil.copytree(tiny_cohort.path, tmp_path / "cohort")
     samples = np.fromfile(tmp_path / "cohort/signal.f32", dtype="<f4")
@@ -182,7 +182,7 @@ def test_trials_share_what_they_have_in_common(tiny_cohort, tmp_path):
     assert len(list((tmp_path / "s/attacks").iterdir())) == 1 + N
 
 
-def test_epochs_are_for_trials_and_not_for_the_recipe_that_comes_out(tiny_cohort, tmp_path):
+def test_the_option_epochs_does_not_change_the_best_recipe(tiny_cohort, tmp_path):
     search = run_search(tiny_cohort, tmp_path / "s", 1, TINY_RECIPE, epochs=1, strategy="baseline", vary=None)
     assert load_recipe(tmp_path / "s/trials/000/recipe.toml").training.epochs == 1
     assert load_recipe(search.best).training.epochs == 2
@@ -204,7 +204,7 @@ def test_a_trial_that_cannot_be_trained_is_reported_and_does_not_stop_the_search
     assert all(trial.values["member.width"] > space.given.member.options["width"] for trial in failed)
 
 
-def test_what_cannot_be_trained_as_given_is_refused_before_anything_is_written(tiny_cohort, tmp_path):
+def test_an_impossible_recipe_is_refused_before_anything_is_written(tiny_cohort, tmp_path):
     with pytest.raises(TrainingError, match="expected batches of at least"):
         run_search(tiny_cohort, tmp_path / "s", text=RECIPE.replace("projected = 8", 'projected = 80\nform = "paper"'))
     assert not (tmp_path / "s").exists()
@@ -228,7 +228,7 @@ def test_another_search_in_the_same_folder_is_refused(finished, tiny_cohort, cha
     assert (finished[0] / "search.toml").read_bytes() == before
 
 
-def test_a_folder_of_something_else_is_left_alone(tiny_cohort, tmp_path):
+def test_a_folder_that_is_not_a_search_is_refused(tiny_cohort, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(TuningError, match="something else"):
         run_search(tiny_cohort, tmp_path)
@@ -245,7 +245,7 @@ def test_two_searches_at_once_do_not_mix(finished, tiny_cohort, recipe_file):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("no-such-recipe", "--cohort", "COHORT", "--out", "OUT"), "expected a recipe file"),
         (("demo", "--cohort", "OUT", "--out", "OUT"), "expected a cohort"),
@@ -254,15 +254,15 @@ def test_two_searches_at_once_do_not_mix(finished, tiny_cohort, recipe_file):
         (("demo", "--cohort", "COHORT", "--out", "OUT", "--device", "tpu"), "--device: expected"),
     ],
 )
-def test_wrong_input_is_told_in_a_line(tiny_cohort, tmp_path, arguments, told):
+def test_wrong_search_options_give_a_one_line_error(tiny_cohort, tmp_path, arguments, message):
     places = {"COHORT": str(tiny_cohort.path), "OUT": str(tmp_path / "s")}
     code, _, errors = command_line(["tune", *(places.get(word, word) for word in arguments)])
-    assert code == 1 and told in errors
+    assert code == 1 and message in errors
     assert len(errors.strip().splitlines()) == 1
     assert not (tmp_path / "s").exists()
 
 
-def test_no_trials_are_no_search(tiny_cohort, recipe_file, tmp_path):
+def test_zero_trials_are_refused(tiny_cohort, recipe_file, tmp_path):
     code, _, errors = command_line([*words(recipe_file, tiny_cohort, tmp_path / "s"), "--trials", "0"])
     assert code == 2 and "--trials" in errors
     with pytest.raises(TuningError, match="at least one trial"):

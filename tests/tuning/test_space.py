@@ -1,4 +1,4 @@
-"""The space of a search: what it holds, and the way between parameters and recipes."""
+"""The search space, and conversion between parameters and recipes."""
 
 import pytest
 from hypothesis import given
@@ -46,7 +46,7 @@ def spaces(draw):
 
 
 @given(st.data())
-def test_parameters_and_recipes_are_two_spellings_of_the_same(data):
+def test_parameters_and_recipes_convert_both_ways(data):
     space = data.draw(spaces())
     values = drawn_values(space, data.draw)
     recipe = space.recipe_of(values)  # every sampled recipe is a valid one
@@ -79,7 +79,7 @@ def test_the_given_recipe_is_in_the_space_and_comes_back_exactly(space):
         ("dec+part", {"member", "training", "strategies.dec", "strategies.part"}),
     ],
 )
-def test_what_is_searched_depends_on_the_strategy(strategy, tables):
+def test_the_space_depends_on_the_strategy(strategy, tables):
     space = search_space(load_recipe("physionet2017-compact").with_strategy(strategy), RATE_HZ)
     assert {name.rpartition(".")[0] for name in space.names} == tables
     assert "training.crop_s" in space.names
@@ -108,13 +108,13 @@ def test_the_recipes_own_bands_stay_a_choice():
 
 
 @given(st.data())
-def test_what_is_drawn_can_be_trained(tiny_recipe, tiny_cohort, data):
+def test_every_drawn_recipe_can_be_trained(tiny_recipe, tiny_cohort, data):
     recipe = tiny_recipe.with_strategy("dec+part")
     space = search_space(recipe.change(strategies={"dec": {"projected": 8}}), tiny_cohort.rate_hz)
     check_trainable(space.recipe_of(drawn_values(space, data.draw)), tiny_cohort)
 
 
-def test_a_search_may_be_over_less():
+def test_vary_restricts_the_space():
     space = search_space(load_recipe("demo").with_strategy("dec+part"), RATE_HZ)
     less = space.restrict(("dec", "member.width"))
     assert less.names == ("member.width", *(f"strategies.dec.{key}" for key in ("weight", "projected", "form")))

@@ -1,4 +1,4 @@
-"""The store of trials: what is asked for depends on earlier results, and not on interruptions."""
+"""The store of trials: parameters depend on earlier results, not on interruptions."""
 
 import subprocess
 import sys
@@ -45,7 +45,7 @@ def test_the_given_recipe_comes_first_and_all_others_differ(whole):
     assert trials[5].reason == "trial 5 cannot be trained" and not trials[5].measures
 
 
-def test_stopped_at_any_trial_it_asks_for_the_same(whole, tmp_path):
+def test_an_interrupted_search_asks_for_the_same_trials(whole, tmp_path):
     """Among the first, among those that failed, and where later ones depend on all before."""
     path = tmp_path / "a folder with % and ?" / "search.sqlite"
     for last in (0, 5, 11, 14, N + 3):
@@ -61,7 +61,7 @@ def test_stopped_at_any_trial_it_asks_for_the_same(whole, tmp_path):
     again.close()
 
 
-def test_another_seed_asks_for_others(whole, tmp_path):
+def test_another_seed_gives_other_trials(whole, tmp_path):
     ledger = TrialStore(tmp_path / "search.sqlite", SPACE, seed=4)
     for number, values in ledger.ask(3):
         ledger.tell(number, outcome(number, values))
@@ -71,7 +71,7 @@ def test_another_seed_asks_for_others(whole, tmp_path):
     ledger.close()
 
 
-def test_several_may_be_under_way(tmp_path):
+def test_several_trials_run_at_once(tmp_path):
     """The first ten do not depend on the order in which they end."""
     ledger = TrialStore(tmp_path / "search.sqlite", SPACE, seed=3)
     asked = dict(ledger.ask(6))
@@ -81,7 +81,7 @@ def test_several_may_be_under_way(tmp_path):
     ledger.close()
 
 
-def test_those_under_way_at_a_stop_are_begun_again(tmp_path):
+def test_interrupted_trials_are_started_again(tmp_path):
     path = tmp_path / "search.sqlite"
     ledger = TrialStore(path, SPACE, seed=3)
     asked = dict(ledger.ask(4))
@@ -93,7 +93,7 @@ def test_those_under_way_at_a_stop_are_begun_again(tmp_path):
     ledger.close()
 
 
-def test_what_matters_is_found_without_scikit_learn(whole, monkeypatch):
+def test_importance_is_computed_without_scikit_learn(whole, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     importances = whole.importances()
     assert set(importances) == {p.name for p in SPACE.parameters if p.when is None}
@@ -101,7 +101,7 @@ def test_what_matters_is_found_without_scikit_learn(whole, monkeypatch):
     assert list(importances.values()) == sorted(importances.values(), reverse=True)
 
 
-def test_few_trials_say_nothing_of_importance(tmp_path):
+def test_few_trials_have_no_importance(tmp_path):
     ledger = TrialStore(tmp_path / "search.sqlite", SPACE, seed=3)
     assert ledger.importances() == {}
     ledger.close()

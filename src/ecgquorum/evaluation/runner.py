@@ -82,6 +82,7 @@ class EvaluationRun:
             for e, found in result.probs.items():
                 whole = probs.setdefault((e, shard.number), np.empty((n_records, *found.shape[1:])))
                 whole[list(shard.rows)] = found
+                self._check_finite(e, shard, found)
             shown.append((shard, result.shown))
             finished = len(shard.group) * len(shard.rows)
             self.report_progress(str(self.conditions[shard.number]), finished)
@@ -93,6 +94,16 @@ class EvaluationRun:
         for e, number in sorted(probs):
             self.predictions[e, number] = self._label(e, number, probs[e, number])
 
+    def _check_finite(self, e: int, shard: Shard, probs: NDArray[np.float64]) -> None:
+        """Raise an error if an ensemble's probabilities are not numbers, as soon as they arrive."""
+        lost = np.flatnonzero(~np.isfinite(probs).all(axis=(1, 2)))
+        if len(lost):
+            record = self.data.ids[self.records[shard.number][shard.rows[int(lost[0])]]]
+            raise ScorecardError(
+                f"{self.names[e]}: the probabilities of {record} are not finite ({self.conditions[shard.number]}); "
+                "check the network's weights and the scale of its input"
+            )
+
     def _announce(self, shards: Iterable[Shard]) -> Iterator[Shard]:
         """Report each condition before its first recordings are finished."""
         for shard in shards:
@@ -102,13 +113,6 @@ class EvaluationRun:
     def _label(self, e: int, number: int, probs: NDArray[np.float64]) -> LabelledPredictions:
         """Probabilities rounded as they are saved, so that metrics of a loaded scorecard are the same."""
         rounded = probs.astype(np.float32).astype(np.float64)
-        lost = np.flatnonzero(~np.isfinite(rounded).all(axis=(1, 2)))
-        if len(lost):
-            record = self.data.ids[self.records[number][lost[0]]]
-            raise ScorecardError(
-                f"{self.names[e]}: the probabilities of {record} are not finite ({self.conditions[number]}); "
-                "check the network's weights and the scale of its input"
-            )
         uncertainty = self._prediction(rounded, self.ranges[e]).uncertainty
         labels = self.data.labels[self.records[number]]
         return LabelledPredictions(labels, rounded, uncertainty, self.ensembles[e].temperature)

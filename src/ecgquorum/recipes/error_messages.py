@@ -25,6 +25,8 @@ def _explain_problem(problem: Any, model: type[BaseModel]) -> str:
         return f"{name} is missing"
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
+    if problem["type"] == "too_short":
+        return f"{name}: expected at least {problem['ctx']['min_length']}, found {problem['ctx']['actual_length']}"
     message = problem["msg"].removeprefix("Input should be ")
     return f"{name}: expected {message}, found {problem['input']!r}"
 

@@ -50,7 +50,7 @@ def test_tiles_convolve_exactly(geometry, n_samples, n_records, relu, seed):
         torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-8)
 
 
-def test_gradients_pass_pytorchs_own_check():
+def test_gradients_pass_gradcheck():
     x = torch.randn(2, 2, 60, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(3, 2, 8, dtype=torch.float64, requires_grad=True)
     bias = torch.randn(3, dtype=torch.float64, requires_grad=True)
@@ -69,7 +69,7 @@ def test_rounding_is_that_of_float32(kernel):
     assert error < 1e-5
 
 
-def test_a_kept_transform_gives_the_same(always_tiled):
+def test_a_cached_transform_gives_the_same_result(always_tiled):
     x, weight = torch.randn(2, 3, 200).requires_grad_(), torch.randn(4, 3, 8)
     geometry, kept = Geometry(8, 1, 3, 4), TiledKernel(weight)
     one = convolve(x, weight, None, geometry, tiled=lambda: kept)
@@ -78,7 +78,7 @@ def test_a_kept_transform_gives_the_same(always_tiled):
     torch.testing.assert_close(*(torch.autograd.grad(y.sum(), x)[0] for y in (one, other)))
 
 
-def test_products_are_fewer():
+def test_tiles_need_fewer_products():
     """Real products an output sample and channel pair, the guard of the speed: about two, whatever the kernel."""
     for kernel, most in ((8, 2.2), (16, 2.2)):
         tile = tiled_convolution._TILE[kernel]
@@ -99,7 +99,7 @@ def test_small_shapes_and_gpus_are_left_to_pytorch():
 
 
 @given(st.integers(1, 3), st.integers(1, 3), st.integers(-3, 9), st.integers(-3, 9))
-def test_what_is_not_tiled_is_a_plain_convolution(step, dilation, left, right):
+def test_other_shapes_use_a_plain_convolution(step, dilation, left, right):
     x, weight = torch.randn(2, 3, 60), torch.randn(4, 3, 5)
     geometry = Geometry(5, dilation, left, right, step)
     found = convolve(x, weight, None, geometry)
@@ -120,7 +120,7 @@ def test_dropout_drops_its_share_and_keeps_the_mean():
     assert torch.equal(Dropout(0.0).train()(x), x)
 
 
-def test_pytorchs_seed_fixes_dropout():
+def test_seeding_pytorch_fixes_dropout():
     dropout, x = Dropout(0.5).train(), torch.ones(200)
     drawn = []
     for seed in (1, 1, 2):

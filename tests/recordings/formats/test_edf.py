@@ -40,7 +40,7 @@ def test_a_micro_sign_of_any_encoding_is_read(write_edf, micro):
 
 
 @pytest.mark.parametrize("labels", [("ECG1", "ECG2"), ("EKG 1", "EKG 2"), ("ECG", "EKG2")])
-def test_numbered_leads_are_kept_apart_and_may_be_named(write_edf, labels):
+def test_numbered_leads_stay_separate_and_can_be_named(write_edf, labels):
     found = read(write_edf(*labels))
     assert found.leads == tuple(label.replace("EKG", "ECG") for label in labels)
     np.testing.assert_allclose(found.signal[1], 2 * ROW, atol=1e-3)
@@ -63,7 +63,7 @@ def test_ecg_leads_are_found_by_their_labels(write_edf, labels, given, leads):
 
 
 @pytest.mark.parametrize("given", [None, ("I",)])
-def test_a_lone_signal_that_says_to_be_another_is_no_ecg(write_edf, given):
+def test_a_single_signal_with_a_non_ecg_label_is_refused(write_edf, given):
     with pytest.raises(RecordingError, match="ECG leads in volts, found 'EEG Fpz-Cz'"):
         read(write_edf("EEG Fpz-Cz"), FileDefaults(leads=given))
 

@@ -53,7 +53,7 @@ def test_diagnoses_are_kept(write_record):
     assert read(write_record(comments=("Age: 60", "Dx: 164889003,59118001"))).labels == ("164889003", "59118001")
 
 
-def test_any_of_a_records_names_will_do(write_record, zipped, tmp_path):
+def test_a_record_is_read_by_any_of_its_file_names(write_record, zipped, tmp_path):
     path = write_record("A1", folder=tmp_path / "set")
     archive = zipped(tmp_path / "set")
     names = [
@@ -69,7 +69,7 @@ def test_any_of_a_records_names_will_do(write_record, zipped, tmp_path):
         np.testing.assert_array_equal(signal, signals[0])
 
 
-def lying(path, old, new):
+def edit_header(path, old, new):
     header = path.with_suffix(".hea")
     text = header.read_text()
     assert old in text
@@ -97,8 +97,8 @@ def lying(path, old, new):
         ("mV", "furlong", "furlong"),
     ],
 )
-def test_a_header_that_lies_is_refused_before_anything_is_allocated(write_record, old, new, reason):
-    path = lying(write_record(), old, new)
+def test_a_false_header_is_refused_before_allocation(write_record, old, new, reason):
+    path = edit_header(write_record(), old, new)
     read_once_to_load_what_is_lazy(path)
     tracemalloc.start()
     with pytest.raises(RecordingError, match=reason) as caught:
@@ -115,12 +115,12 @@ def read_once_to_load_what_is_lazy(path):
         read(path)
 
 
-def test_a_length_left_out_is_taken_from_the_file(write_record):
-    path = lying(write_record(), " 3000\n", "\n")
+def test_a_missing_length_is_computed_from_the_file(write_record):
+    path = edit_header(write_record(), " 3000\n", "\n")
     assert read(path).n_samples == 3000
 
 
-def test_an_archive_is_not_unpacked_beyond_what_the_header_asks_for(write_record, zipped, tmp_path):
+def test_archives_are_unpacked_only_as_far_as_the_header_needs(write_record, zipped, tmp_path):
     path = write_record("A1", folder=tmp_path / "set")
     with path.with_suffix(".dat").open("ab") as file:
         file.write(bytes(50_000_000))
@@ -133,7 +133,7 @@ def test_an_archive_is_not_unpacked_beyond_what_the_header_asks_for(write_record
     assert peak < 10e6
 
 
-def test_a_damaged_archive_is_said_to_be_damaged(write_record, zipped, tmp_path):
+def test_a_damaged_archive_is_an_error(write_record, zipped, tmp_path):
     write_record("A1", folder=tmp_path / "set", signal=np.random.default_rng(0).normal(size=(1, 20000)))
     archive = zipped(tmp_path / "set")
     content = bytearray(archive.read_bytes())
@@ -144,7 +144,7 @@ def test_a_damaged_archive_is_said_to_be_damaged(write_record, zipped, tmp_path)
 
 
 @given(data=st.data())
-def test_no_header_however_mangled_raises_anything_else(tmp_path_factory, data):
+def test_damaged_headers_raise_recording_errors_only(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("mangled")
     wfdb.wrsamp(
         "r",

@@ -42,7 +42,7 @@ class Site:
         return name
 
     def answer(self, path):
-        """Body and type of what lies at this path, or None."""
+        """Body and content type at this path, or None."""
         if path in ("/icon", "/page.css"):
             return b"body { margin: 10px; }", "text/css"
         if path.startswith("/static/"):

@@ -1,4 +1,4 @@
-"""The caliper reads true, by mouse and by keys."""
+"""The caliper measures correctly, by mouse and by keys."""
 
 import re
 
@@ -37,7 +37,7 @@ def test_the_caliper_reads_an_interval_that_is_drawn(visit, speed, ratio):
     assert mv == pytest.approx(1, abs=1 / (10 * PX_PER_MM))
 
 
-def test_the_caliper_is_worked_by_keys_spoken_and_put_away(visit):
+def test_the_caliper_works_with_keys_and_screen_readers(visit):
     page = visit("square12")
     page.locator(".ecg-stage").focus()
     page.keyboard.press("c")

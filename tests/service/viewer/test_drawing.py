@@ -1,4 +1,4 @@
-"""What the viewer draws, and how fast; its arithmetic without a browser."""
+"""What the viewer draws, and how fast; its modules without a browser."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ from .site import GUTTER_MM, PX_PER_MM, STATIC, ink, picture, press, settle, squ
 
 
 @pytest.mark.parametrize("rate_hz", [250, 1000, 4000])
-def test_a_spike_of_one_sample_is_seen(visit, site, rate_hz):
+def test_a_spike_of_one_sample_is_drawn(visit, site, rate_hz):
     flat = np.zeros(60 * rate_hz)
     flat[3 * rate_hz + 7] = 1
     page = visit(site.add(f"spike{rate_hz}", flat, rate_hz))
@@ -51,7 +51,7 @@ def test_layouts_follow_the_leads(visit, site):
     assert page.locator(".ecg-ink").get_attribute("aria-label").startswith("ECG: V1, II, ECG; 25 mm/s   10 mm/mV")
 
 
-def test_maps_are_asked_for_when_the_page_says_so(visit, site):
+def test_maps_are_requested_after_reveal(visit, site):
     site.add("mapped", np.zeros(5000), 500)
     page = visit("mapped")
     plain = picture(page)
@@ -69,7 +69,7 @@ def test_maps_are_asked_for_when_the_page_says_so(visit, site):
     assert (picture(page)[: y + 20] == plain[: y + 20]).all()
 
 
-def test_what_cannot_be_shown_is_said(visit, site):
+def test_a_recording_that_cannot_be_shown_gives_a_message(visit, site):
     page = visit(site.add("torn", np.zeros(100), 500, n_samples=101))
     assert page.get_by_role("alert").text_content() == "expected 404 bytes of samples, found 400"
     page = visit(site.add("endless", np.zeros(100), 300, n_samples=10**8))

@@ -1,4 +1,4 @@
-"""Mouse, fingers and keys; and which keys stay the page's."""
+"""Mouse, touch and keys, and which keys are left to the page."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_a_click_on_a_button_leaves_the_next_key_to_the_page(visit):
     assert page.get_by_text("125 %").is_visible()
 
 
-def test_fingers_move_and_magnify(visit, site):
+def test_touch_pans_and_zooms(visit, site):
     site.add("strip12", np.stack([square_wave(30)] * 12), 500, STANDARD_LEADS)
     page = visit("strip12", width=390, height=844, ratio=2, touch=True)
     box = page.locator(".ecg-stage").bounding_box()

@@ -1,4 +1,4 @@
-"""What is measured on the viewer's paper is true, on the screen and printed."""
+"""The viewer is true to scale on the screen and in print."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_the_reader_can_measure_the_screen_with_a_card(visit):
     assert np.diff(heavy_lines(picture(page), 1)).mean() == pytest.approx(10 * PX_PER_MM, abs=0.1)
 
 
-def test_on_real_paper_a_millimetre_is_one_whatever_the_screen(visit):
+def test_prints_are_true_to_scale_on_every_screen(visit):
     page = visit("square12", ratio=2)
     page.evaluate("() => localStorage.setItem('ecgquorum.devicePxPerMm', '5')")
     page.reload()
