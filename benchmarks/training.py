@@ -64,7 +64,7 @@ def make_step(recipe: Recipe, cohort: Cohort, batch: Batch) -> Callable[[], None
 
 def measure_steps(kind: str, cohort: Cohort, rounds: int) -> dict[str, float]:
     """Return the step time of each strategy, divided by the baseline's."""
-    recipe = parse_recipe(f'name = "benchmark"\n[member]\nkind = "{kind}"')
+    recipe = parse_recipe(f'name = "benchmark"\n[member]\nkind = "{kind}"\n[strategies.dec]\nform = "paper"')
     signal = torch.randn(BATCH, 1, round(SECONDS[kind] * cohort.rate_hz)) * 200
     valid = torch.ones(BATCH, 1, signal.shape[2], dtype=torch.bool)
     batch = Batch(signal, valid, torch.arange(BATCH) % 4)

@@ -5,7 +5,15 @@ import pytest
 import torch
 from sklearn.linear_model import LinearRegression
 
-from ecgquorum.losses import decorrelation, fewest_records, residual, whiten_features
+from ecgquorum.errors import MemberError
+from ecgquorum.losses import (
+    conditional_decorrelation,
+    decorrelation,
+    fewest_conditional_records,
+    fewest_records,
+    residual,
+    whiten_features,
+)
 
 PROJECTIONS = ["regressor", "regressor-with-ones", "regressand"]
 
@@ -170,3 +178,101 @@ def test_inflating_a_direction_does_not_lower_the_whitened_loss():
     assert mean_r2(inflated, whiten=True) > 0.75 * mean_r2(shared, whiten=True)
     covariance = np.cov(whiten_features(shared).numpy().T, bias=True)
     assert np.linalg.cond(covariance) < 1.5
+
+
+def conditional_r2(a, b, labels, n_projected=16, seed=0):
+    return r2(conditional_decorrelation(a, b, labels, generator=generator(seed), n_projected=n_projected))
+
+
+def random_map(n_features, seed):
+    return torch.randn(n_features, n_features, dtype=torch.float64, generator=generator(seed))
+
+
+def test_within_classes_an_invertible_map_is_found_out_and_changes_nothing():
+    labels = torch.arange(64) % 4
+    z, other = features(0, 64, 8), 0.5 * features(0, 64, 8) + features(1, 64, 8)
+    means = 100 * torch.randn(4, 8, dtype=torch.float64, generator=generator(2))[labels]
+    mapped = z @ random_map(8, 3) + means
+    assert conditional_r2(z, mapped, labels) > 1 - 1e-4
+    reference = conditional_r2(z, other, labels)
+    assert 0.2 < reference < 0.8
+    for left, right in ((mapped, other), (z, other @ random_map(8, 4) - means), (other, z)):
+        assert conditional_r2(left, right, labels) == pytest.approx(reference, abs=1e-6)
+
+
+def test_it_is_the_mean_squared_canonical_correlation_within_classes():
+    labels = torch.arange(90) % 3
+    z, other = features(0, 90, 5), features(0, 90, 5) + features(1, 90, 5)
+    left, right = (x.numpy().copy() for x in (z, other))
+    for side in (left, right):
+        for label in range(3):
+            side[labels == label] -= side[labels == label].mean(axis=0)
+    bases = [np.linalg.svd(side, full_matrices=False)[0] for side in (left, right)]
+    expected = np.mean(np.linalg.svd(bases[0].T @ bases[1], compute_uv=False) ** 2)
+    assert conditional_r2(z, other, labels) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("n_features", [16, 64])
+def test_independent_features_have_the_floor_of_their_batch_and_classes(n_features):
+    labels = torch.arange(64) % 4
+    found = [
+        conditional_r2(features(2 * s, 64, n_features), features(2 * s + 1, 64, n_features), labels, seed=s)
+        for s in range(60)
+    ]
+    assert np.mean(found) == pytest.approx(16 / 60, abs=0.01)
+
+
+def test_a_huge_direction_does_not_lower_it_and_classes_alone_do_not_raise_it():
+    labels = torch.arange(400) % 4
+    base, nuisance = features(0, 400, 8), 1000.0 * features(1, 400, 1)
+    shared = base + 0.1 * features(2, 400, 8)
+    alone, beside = (
+        conditional_r2(z, base, labels, n_projected=16) for z in (shared, torch.cat([shared, nuisance], 1))
+    )
+    assert alone > 0.95 and beside > alone - 1e-3
+    inflated = shared + nuisance * torch.ones(1, 8, dtype=torch.float64)
+    assert conditional_r2(inflated, base, labels) > 7 / 8 * alone - 0.05
+    of_class = 10 * torch.eye(4, dtype=torch.float64)[labels]
+    one, other = of_class + features(3, 400, 4), of_class + features(4, 400, 4)
+    assert conditional_r2(one, other, labels) < 0.05
+    assert r2(decorrelation(one, other, generator=generator(), n_projected=4)) > 0.5
+
+
+@pytest.mark.parametrize("n_projected", [3, 8])
+def test_the_conditional_gradient_is_the_right_one(n_projected):
+    labels = torch.arange(24) % 3
+    stored = [features(1, 24, 5), features(2, 24, 6)]
+
+    def loss(z):
+        return conditional_decorrelation(z, stored, labels, generator=generator(3), n_projected=n_projected)
+
+    assert torch.autograd.gradcheck(loss, features(0, 24, 5).requires_grad_())
+
+
+@pytest.mark.parametrize("kind", ["zero", "constant", "of the class", "rank 3", "repeated columns", "huge", "tiny"])
+def test_conditional_gradients_stay_finite_for_deficient_features(kind):
+    z, labels = features(0, 80), torch.arange(80) % 4
+    z = {
+        "zero": torch.zeros_like(z),
+        "constant": torch.ones_like(z) * 7,
+        "of the class": z[:4][labels],
+        "rank 3": z[:, :3] @ torch.randn(3, 64, dtype=torch.float64, generator=generator(2)),
+        "repeated columns": z[:, :8].repeat(1, 8),
+        "huge": z * 1e6,
+        "tiny": z * 1e-6,
+    }[kind]
+    for n_projected in (16, 64):
+        ours = z.float().requires_grad_()
+        others = [z.float(), features(4, 80).float()]
+        loss = conditional_decorrelation(ours, others, labels, generator=generator(), n_projected=n_projected)
+        loss.backward()
+        assert torch.isfinite(loss) and torch.isfinite(ours.grad).all()
+
+
+def test_conditional_batches_need_a_record_more_than_directions_and_classes():
+    assert fewest_conditional_records(64, 4) == 21 and fewest_conditional_records(3, 4) == 8
+    labels = torch.arange(21) % 4
+    assert conditional_decorrelation(features(0, 20), features(1, 20), labels[:20]) == 0
+    assert conditional_decorrelation(features(0, 21), features(1, 21), labels) > 0
+    with pytest.raises(MemberError, match="a label for each of 21 records"):
+        conditional_decorrelation(features(0, 21), features(1, 21), labels[:20])

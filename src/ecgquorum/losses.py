@@ -17,6 +17,7 @@ the paper's algorithm says; "regressand", B R against [A, 1], as its displayed e
 
 _FLOOR = 1e-5
 _RIDGE = 1e-12
+_WHITENING_RIDGE = 1e-9
 
 
 def fewest_records(n_features: int, n_projected: int = 32, projection: Projection = "regressor") -> int:
@@ -49,13 +50,7 @@ def decorrelation(
     whiten:      predict random directions of equal variance, half as many as n_projected, so that inflating one
                  direction does not lower the loss (beyond the paper)
     """
-    members = [earlier] if isinstance(earlier, Tensor) else list(earlier)
-    for theirs in members:
-        if theirs.ndim != 2 or features.ndim != 2 or len(theirs) != len(features):
-            raise MemberError(
-                f"decorrelation: expected features (record, feature) of the same records, found "
-                f"{tuple(features.shape)} and {tuple(theirs.shape)}"
-            )
+    members = _same_records(features, earlier)
     if not members or len(features) < fewest_records(features.shape[1], n_projected, projection):
         return features.new_zeros(())
     terms = []
@@ -68,6 +63,91 @@ def decorrelation(
             regressand = whiten_features(_project(regressand, max(1, n_projected // 2), generator))
         terms.append(_negative_log_residual(regressor, regressand, generator, n_projected, projection))
     return torch.stack(terms).mean().to(features.dtype)
+
+
+def fewest_conditional_records(n_features: int, n_classes: int, n_projected: int = 16) -> int:
+    """Return the smallest batch for `conditional_decorrelation`: one more record than directions and classes."""
+    return min(n_features, n_projected) + n_classes + 1
+
+
+def conditional_decorrelation(
+    features: Tensor,
+    earlier: Tensor | Sequence[Tensor],
+    labels: Tensor,
+    *,
+    generator: torch.Generator | None = None,
+    n_projected: int = 16,
+) -> Tensor:
+    """Penalise what two members' features have in common within each class: a scalar to add to a loss.
+
+    Class means are subtracted from the features of both, each is projected on q random directions and these are
+    orthonormalised over the records to Q1 and Q2, (record, q) each:
+        R^2 = |Q1' Q2|_F^2 / q,  the mean of the squared canonical correlations,  and  L = -log(1 - R^2 + 1e-5).
+    The result is the mean over the earlier members. Every direction counts alike, whatever its variance, so that one
+    that says something else (the sign or the gain of the recording, say) takes at most 1/q off R^2. Features that are
+    independent within N records of C classes give R^2 = q / (N - C), not 0: 16 / 60 = 0.27 at N = 64, C = 4.
+
+    With at most q features nothing is projected: R^2 does not change under invertible linear maps of either side, and
+    is 1 if one side is such a map of the other. With more features, directions of large variance are in the projections
+    of both, and count most. A batch with no more than q records beyond one per class gives 0.
+
+    features:    (record, feature) of the member in training, of this view of the recordings
+    earlier:     the same of one earlier member, or of several, of the same view
+    labels:      (record,) classes
+    generator:   source of randomness; None: PyTorch's global generator
+    n_projected: q
+    """
+    members = _same_records(features, earlier)
+    if labels.shape != features.shape[:1]:
+        raise MemberError(
+            f"conditional_decorrelation: expected a label for each of {len(features)} records, found "
+            f"{tuple(labels.shape)}"
+        )
+    classes, class_of = torch.unique(labels, return_inverse=True)
+    fewest = fewest_conditional_records(features.shape[1], len(classes), n_projected)
+    if not members or len(features) < fewest:
+        return features.new_zeros(())
+    terms = []
+    for theirs in members:
+        one, other = (
+            _orthonormal(_class_residual(side.double(), class_of), n_projected, generator)
+            for side in (features, theirs)
+        )
+        r2 = (one.T @ other).square().sum() / min(one.shape[1], other.shape[1])
+        terms.append(-torch.log(1 - r2 + _FLOOR))
+    return torch.stack(terms).mean().to(features.dtype)
+
+
+def _class_residual(features: Tensor, classes: Tensor) -> Tensor:
+    """Subtract from each record the mean of its class; classes are numbered from 0 without gaps."""
+    belongs = nn.functional.one_hot(classes).to(features)
+    residuals: Tensor = features - belongs @ ((belongs.T @ features) / belongs.sum(dim=0)[:, None])
+    return residuals
+
+
+def _orthonormal(features: Tensor, n_directions: int, generator: torch.Generator | None) -> Tensor:
+    """Return an orthonormal basis over the records of at most `n_directions` random directions of the features.
+
+    A ridge leaves out directions below 3e-5 of the features' root mean square, whose gradients would be huge.
+    """
+    columns = _project(features, n_directions, generator) if features.shape[1] > n_directions else features
+    gram = columns.T @ columns
+    ridge = _WHITENING_RIDGE * gram.diagonal().mean().detach() + 1e-30
+    factor = torch.linalg.cholesky(gram + ridge * torch.eye(len(gram), dtype=gram.dtype, device=gram.device))
+    basis: Tensor = torch.linalg.solve_triangular(factor, columns.T, upper=False).T
+    return basis
+
+
+def _same_records(features: Tensor, earlier: Tensor | Sequence[Tensor]) -> list[Tensor]:
+    """Return the earlier members' features as a list; raise unless all are (record, feature) of as many records."""
+    members = [earlier] if isinstance(earlier, Tensor) else list(earlier)
+    for theirs in members:
+        if theirs.ndim != 2 or features.ndim != 2 or len(theirs) != len(features):
+            raise MemberError(
+                f"decorrelation: expected features (record, feature) of the same records, found "
+                f"{tuple(features.shape)} and {tuple(theirs.shape)}"
+            )
+    return members
 
 
 def whiten_features(features: Tensor) -> Tensor:

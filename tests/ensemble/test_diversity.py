@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from ecgquorum.ensemble.diversity import adjusted_r2, error_correlation, linear_cka, report_diversity
+from ecgquorum.ensemble.diversity import (
+    adjusted_r2,
+    augmentation_share,
+    class_residual,
+    error_correlation,
+    linear_cka,
+    report_diversity,
+    whitened_r2,
+)
 
 
 @pytest.fixture
@@ -54,3 +62,50 @@ def test_a_report_is_plain_json_and_complete(features):
     assert report["pairs"][0]["disagreement"] == 0
     assert report["pairs"][1]["disagreement"] == pytest.approx(0.1)
     assert report["pairs"][0]["error_correlation"] is None
+
+
+def test_whitened_r2_ignores_linear_maps_and_huge_directions(features):
+    a, b, c = features
+    inflate = np.diag([1000.0] + [1.0] * 11)
+    mapping = np.random.default_rng(1).normal(size=(12, 12))
+    assert whitened_r2(a, a @ inflate @ mapping + 5) == pytest.approx(1)
+    assert abs(whitened_r2(a, c)) < 0.03
+    assert 0.1 < whitened_r2(a, b) < 0.95
+    assert whitened_r2(a, b @ mapping @ inflate) == pytest.approx(whitened_r2(b, a), abs=1e-6)
+    hidden = np.concatenate([a, 1e4 * c[:, :1]], axis=1)
+    assert whitened_r2(hidden, a) > 0.99 > 0.1 > adjusted_r2(a, hidden)
+    assert np.isnan(whitened_r2(a[:10], c[:10])) and np.isnan(whitened_r2(a, np.ones((500, 3))))
+
+
+def test_within_classes_a_common_class_is_nothing_in_common(features):
+    a, _, c = features
+    labels = np.arange(500) % 4
+    of_class = 10 * np.eye(4, 12)[labels]
+    one, other = a + of_class, c + of_class
+    assert whitened_r2(one, other) > 0.2
+    residuals = [class_residual(side, labels) for side in (one, other)]
+    assert abs(whitened_r2(*residuals, n_means=4)) < 0.03
+    assert residuals[0][labels == 2].mean(axis=0) == pytest.approx(0, abs=1e-12)
+
+
+def test_the_share_of_an_augmentation_by_hand(features):
+    a = features[0]
+    assert augmentation_share(np.stack([a, a])) == 0
+    assert augmentation_share(np.stack([0 * a + 1, 0 * a - 1])) == 1
+    flipped = np.array([[[1.0, 2.0], [-1.0, 2.0]], [[1.0, -2.0], [-1.0, -2.0]]])  # variance 1 of records, 4 of the flip
+    assert augmentation_share(flipped) == pytest.approx(4 / 5)
+    assert np.isnan(augmentation_share(np.zeros((2, 5, 3))))
+
+
+def test_a_report_with_logits_and_copies_says_what_members_share_within_classes(features):
+    a, _, c = features
+    labels = np.arange(500) % 3
+    logits = [a[:, :3], a[:, :3] @ np.diag([2.0, 2.0, 2.0]) + a[:, 3:4], c[:, :3]]
+    copies = {"flip": [np.stack([z, -z]) for z in features]}
+    answers = np.stack([one.argmax(axis=1) for one in logits], axis=1)
+    report = json.loads(json.dumps(report_diversity(list(features), labels, answers, logits, copies)))
+    same, _, unrelated = report["pairs"]
+    assert same["class_logit_r2"] == pytest.approx(1) and same["class_logit_cka"] == pytest.approx(1)
+    assert abs(unrelated["class_logit_r2"]) < 0.05 and unrelated["class_logit_cka"] < 0.05
+    assert abs(unrelated["class_feature_r2"]) < 0.3
+    assert report["augmentation_share"]["flip"] == pytest.approx([1, 1, 1], abs=0.02)

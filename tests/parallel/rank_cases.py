@@ -37,6 +37,7 @@ gain = 1.2
 label_smoothing = 0.05
 [strategies.dec]
 projected = 4
+form = "FORM"
 [strategies.harden]
 share = 0.4
 [strategies.adv]
@@ -48,6 +49,7 @@ epochs = 1
 different_classes = true
 """
 STRATEGIES = ("part", "dec+part", "harden+part", "dec+part+adv", "dec+part+dverge")
+FORMS = {"dec+part+adv": "conditional", "dec+part+dverge": "logits"}
 CASES = [(kind, strategy) for kind in ("compact", "dilated") for strategy in STRATEGIES]
 
 
@@ -68,7 +70,8 @@ def to_double(batch):
 
 def train_case(cohort, kind, strategy, out):
     """The tensors of the checkpoint of a run's last job, from initial weights, and its losses in `history`."""
-    recipe = parse_recipe(RECIPE.replace("KIND", kind).replace("STRATEGY", strategy))
+    form = FORMS.get(strategy, "paper")
+    recipe = parse_recipe(RECIPE.replace("KIND", kind).replace("STRATEGY", strategy).replace("FORM", form))
     plan = resolve_recipe(recipe).prepare(cohort)
     job = plan_jobs(plan, "data")[-1]
     phase = next(phase for phase in plan.phases() if phase.name == job.phase)
@@ -76,6 +79,7 @@ def train_case(cohort, kind, strategy, out):
     spec = plan.input_spec(cohort)
     n_features = count_features(members[0], cohort.batch([0], spec).signal.double())
     stored = torch.randn(len(cohort.part("train")), n_features, generator=torch.Generator().manual_seed(1))
+    earlier = stored.double() if form == "paper" else plan.build_member(cohort, 0).double()
     context = DoubleContext(
         members=members,
         indices=job.members,
@@ -84,7 +88,7 @@ def train_case(cohort, kind, strategy, out):
         spec=spec,
         options=recipe.training,
         strategy=plan.strategy,
-        earlier=[[stored.double()] if "dec" in strategy else [] for _ in members],
+        earlier=[[earlier] if "dec" in strategy else [] for _ in members],
         device=torch.device("cpu"),
         seed=recipe.seed,
         stream=(strategy,),

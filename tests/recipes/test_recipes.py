@@ -101,6 +101,8 @@ def test_mistakes_are_explained(text, reason):
         ('[strategies.dec]\nweight = "much"', "weight: expected a number"),
         ("[strategies.dec]\nprojected = 1.5", "projected: expected a whole number"),
         ('[strategies.dec]\nprojection = "none"', "projection: expected one of regressor"),
+        ('[strategies.dec]\nform = "own"', "form: expected one of logits, conditional, paper, found 'own'"),
+        ("[strategies.dec]\nwhiten = true", 'whiten and projection are options of form = "paper"'),
         ("[strategies.part]\nbands = []", "bands: expected an entry"),
         ('[strategies.part]\nbands = ["treble"]', "rings:odd or a list of .low, high. in Hz .*found 'treble'"),
         ('[strategies.part]\nbands = ["all", []]', "bands: expected all"),

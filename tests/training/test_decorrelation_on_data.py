@@ -31,7 +31,7 @@ def test_dec_lowers_the_adjusted_r2_between_members(real_data, tmp_path):
     records = {record: whole.records[record] for record in sorted(whole.records)[::4]}
     part = Source(whole.name, whole.classes, whole.class_names, records, whole.leads, whole.rate_hz)
     cohort, _ = build_cohort(part, tmp_path / "cohort", split=SplitOptions(tune_share=0.3))
-    recipe = parse_recipe(RECIPE)
+    recipe = parse_recipe(RECIPE + '[strategies.dec]\nform = "paper"\n')
     found = {}
     for strategy in ("baseline", "dec"):
         ensemble = train_ensemble(

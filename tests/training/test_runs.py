@@ -223,13 +223,13 @@ class Featureless(nn.Module):
 
 
 def test_a_network_without_features_is_trained_by_strategies_that_need_none(tiny_cohort, tmp_path):
-    strategy = FourierPartition() + Harden() + Dverge(epochs=1, steps=1) + Calm()
+    strategy = FourierPartition() + Harden() + Dverge(epochs=1, steps=1) + Calm() + Decorrelation()
     options = TrainingOptions(**QUICK)
     ensemble = train(Featureless, tiny_cohort, strategy=strategy, members=2, options=options)
     (pair,) = ensemble.card["diversity"]["pairs"]
     assert pair["linear_cka"] is None and pair["disagreement"] >= 0
     with pytest.raises(TrainingError, match="dec needs the members' features: give their class a method embed"):
-        train(Featureless, tiny_cohort, strategy=Decorrelation(), options=options)
+        train(Featureless, tiny_cohort, strategy=Decorrelation("paper"), options=options)
 
 
 def test_two_phases_of_one_name_are_refused(tiny_cohort):

@@ -87,11 +87,17 @@ def test_the_card_reports_diversity(runs):
     assert all(0 <= pair["linear_cka"] <= 1 for pair in report["pairs"])
 
 
-def test_stored_features_are_those_of_the_best_checkpoint(runs, plan_of, tiny_cohort):
-    folder, _ = runs["dec"]
-    store, ensemble = CheckpointStore(folder.parent / "store"), load_ensemble(folder)
-    jobs = plan_jobs(plan_of("dec"), tiny_cohort.data_hash)
-    for job, member in list(zip(jobs, ensemble.members, strict=True))[:2]:
+def test_features_are_stored_where_recordings_look_the_same_in_every_epoch(runs, plan_of, tiny_cohort, tmp_path):
+    """Those of the best checkpoint; where batches are augmented, earlier members see the batch itself."""
+    assert not list((runs["dec"][0].parent / "store").rglob("features.safetensors"))
+    text = TOY.replace("crop_s = 4.0\ngain = 1.2\nflip = 0.5\n", "").replace("members = 3", "members = 2")
+    text = text.replace("projected = 4", 'projected = 4\nform = "paper"')
+    recipe = parse_recipe(text).with_strategy("dec")
+    assert not recipe.training.is_augmented
+    store, folder = CheckpointStore(tmp_path / "store"), tmp_path / "run"
+    ensemble = train_ensemble(recipe, tiny_cohort, folder, device="cpu", store=store.path)
+    jobs = plan_jobs(plan_of("dec", text), tiny_cohort.data_hash)
+    for job, member in list(zip(jobs, ensemble.members, strict=True))[:1]:
         path = store.checkpoint_path(job.identity)
         kept = safetensors.torch.load_file(path.with_name("features.safetensors"))
         deployed = extract_features(member, tiny_cohort, tiny_cohort.part("train"), ensemble.input)
@@ -151,8 +157,13 @@ def test_a_run_remembers_its_store(toy, tiny_cohort, tmp_path, runs):
 
 def test_impossible_training_is_refused_before_anything_is_written(tiny_cohort, tmp_path):
     for old, new, strategy, reason in (
-        ("projected = 4", "projected = 23", "dec", "at least 25 recordings .* a batch_size of 17"),
-        ("projected = 4", 'projection = "regressand"', "dec", "at least 18 recordings .* a batch_size of 17"),
+        ("projected = 4", 'projected = 23\nform = "paper"', "dec", "at least 25 recordings .* a batch_size of 17"),
+        (
+            "projected = 4",
+            'form = "paper"\nprojection = "regressand"',
+            "dec",
+            "at least 18 recordings .* a batch_size of 17",
+        ),
         ("members = 3", "members = 1", "dverge", "at least 2 members, found 1"),
         ("[input]", "[input]\nleads = 12", "baseline", "recipe toy is for 12 leads, but the cohort .* has 1"),
     ):

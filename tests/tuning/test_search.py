@@ -190,7 +190,7 @@ def test_the_option_epochs_does_not_change_the_best_recipe(tiny_cohort, tmp_path
 
 def test_a_trial_that_cannot_be_trained_is_reported_and_does_not_stop_the_search(tiny_cohort, tmp_path):
     """Wider members have more features than this projection can be fitted to with such batches."""
-    text = RECIPE.replace("projected = 8", 'projected = 8\nprojection = "regressand"').replace(
+    text = RECIPE.replace("projected = 8", 'projected = 8\nform = "paper"\nprojection = "regressand"').replace(
         "batch_size = 16", "batch_size = 19"
     )
     search = run_search(tiny_cohort, tmp_path / "s", text=text, vary=("member.width",), strategy="dec", seed=4)
@@ -206,7 +206,7 @@ def test_a_trial_that_cannot_be_trained_is_reported_and_does_not_stop_the_search
 
 def test_an_impossible_recipe_is_refused_before_anything_is_written(tiny_cohort, tmp_path):
     with pytest.raises(TrainingError, match="expected batches of at least"):
-        run_search(tiny_cohort, tmp_path / "s", text=RECIPE.replace("projected = 8", "projected = 80"))
+        run_search(tiny_cohort, tmp_path / "s", text=RECIPE.replace("projected = 8", 'projected = 80\nform = "paper"'))
     assert not (tmp_path / "s").exists()
 
 

@@ -117,7 +117,7 @@ def test_every_drawn_recipe_can_be_trained(tiny_recipe, tiny_cohort, data):
 def test_vary_restricts_the_space():
     space = search_space(load_recipe("demo").with_strategy("dec+part"), RATE_HZ)
     less = space.restrict(("dec", "member.width"))
-    assert less.names == ("member.width", *(f"strategies.dec.{key}" for key in ("weight", "projected", "whiten")))
+    assert less.names == ("member.width", *(f"strategies.dec.{key}" for key in ("weight", "projected", "form")))
     assert space.restrict(("strategies.dec", "member.width")) == less
     assert less.recipe_of(less.values_of(less.given)) == less.given
     for wrong in ("dce", "member.with", "strategies.part.below_hz", "decorrelation"):

@@ -13,7 +13,7 @@ from ecgquorum.tuning.trial import ATTACKED, NATURAL, Failure, Scores
 from ecgquorum.tuning.trial_store import FEWEST_FOR_IMPORTANCE, TrialStore
 
 SPACE = search_space(load_recipe("physionet2017-compact").with_strategy("dec+part"), 300.0).restrict(
-    ("member.dropout", "strategies.dec.weight", "strategies.dec.whiten", "part")
+    ("member.dropout", "strategies.dec.weight", "strategies.dec.form", "part")
 )
 N = FEWEST_FOR_IMPORTANCE + 2  # beyond the ten that are drawn at random
 

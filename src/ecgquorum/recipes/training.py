@@ -103,6 +103,11 @@ class TrainingRecipe(RecipePart):
     repeat: dict[str, Count] = Field(default_factory=dict)
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
+    @property
+    def is_augmented(self) -> bool:
+        """Whether a recording looks different from one epoch to the next."""
+        return self.crop_s is not None or self.gain > 1 or self.flip > 0
+
 
 class Recipe(RecipePart):
     """A whole training run: `members` networks of one kind, trained from one seed.

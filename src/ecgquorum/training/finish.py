@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from ecgquorum.cohorts import PARTS, Cohort
@@ -14,15 +15,23 @@ from ecgquorum.ensemble.bundle import round_weights
 from ecgquorum.ensemble.diversity import Array, report_diversity
 from ecgquorum.ensemble.prediction import information_range
 from ecgquorum.errors import FittingError, MemberError
+from ecgquorum.members import forward_with_features, freeze
 from ecgquorum.metrics.calibration import fit_temperature
 from ecgquorum.parallel import distributed
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import Recipe
 from ecgquorum.training.checkpoint import copy_weights
-from ecgquorum.training.checkpoint_store import extract_features
 
 ROUNDING = 1e-3
 """The largest change of a probability that rounding weights may cause."""
+
+AUGMENTATIONS = {"flip": (1.0, -1.0), "gain": (1 / 1.5, 1.0, 1.5)}
+"""Factors of the copies by which the card says how much of the features' variance is an augmentation."""
+
+N_AUGMENTED = 256
+"""The number of tune recordings that are copied for that, at most."""
+
+_BATCH = 64
 
 
 def finish_ensemble(ensemble: Ensemble, recipe: Recipe, cohort: Cohort, out: Path) -> None:
@@ -62,7 +71,6 @@ def describe_training(ensemble: Ensemble, cohort: Cohort) -> dict[str, Any]:
     prediction = ensemble.predict_part(cohort, "tune")
     labels = cohort.labels[tune]
     answers = prediction.member_probs.argmax(axis=2)
-    features = [_features(member, cohort, ensemble.input) for member in ensemble.members]
     return {
         "class_names": cohort.class_names,
         "data": cohort.card["source"],
@@ -70,15 +78,40 @@ def describe_training(ensemble: Ensemble, cohort: Cohort) -> dict[str, Any]:
         "data_hash": cohort.data_hash,
         "n_recordings": {part: len(cohort.part(part)) for part in PARTS},
         "tune_accuracy": float((prediction.label_index == labels).mean()),
-        "diversity": report_diversity(features, labels, answers),
+        "diversity": _describe_diversity(ensemble, cohort, labels, answers),
     }
 
 
-def _features(member: nn.Module, cohort: Cohort, spec: InputSpec) -> Array:
-    """Return a member's features on the tune part; without columns where they cannot be read."""
-    tune = cohort.part("tune")
-    try:
-        features: Array = extract_features(member, cohort, tune, spec).double().numpy()
-    except MemberError:
-        return np.empty((len(tune), 0))
-    return features
+def _describe_diversity(
+    ensemble: Ensemble, cohort: Cohort, labels: NDArray[np.int64], answers: NDArray[np.int64]
+) -> dict[str, Any]:
+    """Return how different the members are on the tune part, and what augmentations do to their features."""
+    tune, spec = cohort.part("tune"), ensemble.input
+    logits, features = zip(*(_outputs(member, cohort, tune, spec) for member in ensemble.members), strict=True)
+    some = tune[:: max(1, math.ceil(len(tune) / N_AUGMENTED))]
+    copies = {
+        name: [
+            np.stack([_outputs(member, cohort, some, spec, factor)[1] for factor in factors])
+            for member in ensemble.members
+        ]
+        for name, factors in AUGMENTATIONS.items()
+    }
+    return report_diversity(list(features), labels, answers, list(logits), copies)
+
+
+def _outputs(
+    member: nn.Module, cohort: Cohort, indices: NDArray[np.int64], spec: InputSpec, factor: float = 1.0
+) -> tuple[Array, Array]:
+    """Return a member's logits and features on recordings times a factor; no columns of features that it has not."""
+    device = next(member.parameters()).device
+    found: list[tuple[Array, Array]] = []
+    for start in range(0, len(indices), _BATCH):
+        x = factor * cohort.batch(indices[start : start + _BATCH], spec).signal.to(device)
+        with freeze(member), torch.inference_mode():
+            try:
+                logits, features = forward_with_features(member, x)
+            except MemberError:
+                logits, features = member(x), x.new_empty(len(x), 0)
+        found.append((logits.double().cpu().numpy(), features.double().cpu().numpy()))
+    every_logit, every_feature = zip(*found, strict=True)
+    return np.concatenate(every_logit), np.concatenate(every_feature)

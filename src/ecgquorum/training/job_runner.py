@@ -148,7 +148,7 @@ class JobRunner:
             spec=self.spec,
             options=recipe.training.model_copy(update=changes),
             strategy=self.plan.strategy,
-            earlier=[[self._features(identity) for identity in earlier] for earlier in job.earlier],
+            earlier=[[self._earlier(identity) for identity in earlier] for earlier in job.earlier],
             device=self.device,
             seed=recipe.seed,
             stream=("member", job.members[0]) if job.phase == "base" else (job.phase, *job.members),
@@ -167,6 +167,14 @@ class JobRunner:
             self._progress.log(f"{job.title}  {format_epoch(history[-1])}")
 
         return fit_job(job, phase, context, self.store.checkpoint_path(job.identity), on_batch, on_epoch)
+
+    def _earlier(self, identity: str) -> torch.Tensor | nn.Module:
+        """Return a job's member, or where every view of a recording is the same, its features."""
+        same_view = not self.plan.recipe.training.is_augmented
+        if same_view and not any(part.uses_earlier_logits for part in self.plan.strategy.parts):
+            return self._features(identity)
+        (member,) = self.train(identity)
+        return member
 
     def _features(self, identity: str) -> torch.Tensor:
         """Return the features of every train recording of a job's member."""

@@ -12,7 +12,7 @@ from typing import Any
 from ecgquorum.training.phase import Phase
 from ecgquorum.training.plan import TrainingPlan
 
-TRAINING_FORMAT = 3
+TRAINING_FORMAT = 4
 """Raise this when a change of the code gives other weights, so that a store does not serve outdated ones."""
 
 
@@ -23,7 +23,7 @@ class TrainingJob:
     identity:  hash of everything that determines the result
     epochs:    how long it trains
     continues: jobs whose weights it starts from, one per member; empty for initial weights
-    earlier:   for each member, the jobs whose members' features its strategy uses
+    earlier:   for each member, the jobs whose members' outputs its strategy uses
     """
 
     phase: str

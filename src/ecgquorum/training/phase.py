@@ -4,6 +4,7 @@ Every run begins with the phase `base`, in which each member is trained by itsel
 continue with the weights of the phase before.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +18,7 @@ from torch.nn import functional as F
 from ecgquorum._internal.seeds import torch_generator
 from ecgquorum.cohorts import Batch, Cohort
 from ecgquorum.errors import MemberError
-from ecgquorum.members import count_features, forward_with_features
+from ecgquorum.members import count_features, forward_with_features, freeze
 from ecgquorum.parallel import distributed
 from ecgquorum.parallel.batch_layers import shard_network
 from ecgquorum.preprocessing import InputSpec
@@ -102,7 +103,8 @@ class PhaseContext:
     """Members in training, and everything that a phase works with.
 
     members: networks in training · indices: their numbers in the ensemble
-    earlier: for each of them, features of earlier members, (train recording, feature) each
+    earlier: for each of them, the earlier members: networks, which see every batch before anything attacks it, or
+             where batches are not augmented, stored features, (train recording, feature) each
     stream:  names the random generators
     """
 
@@ -113,7 +115,7 @@ class PhaseContext:
     spec: InputSpec
     options: TrainingRecipe
     strategy: "Strategy"
-    earlier: Sequence[Sequence[Tensor]]
+    earlier: Sequence[Sequence[Tensor | nn.Module]]
     device: torch.device
     seed: int
     stream: tuple[str | int, ...]
@@ -155,20 +157,23 @@ class PhaseContext:
     def step(self, number: int, batch: Batch, indices: np.ndarray | None = None, changed: Batch | None = None) -> Step:
         """Return the step of member `number` of this phase on a whole batch.
 
-        indices: of its recordings, where features of earlier members are needed
+        indices: of its recordings, where outputs of earlier members are needed
         changed: this process's rows of the batch, if they were changed already
         """
         n_records = len(batch.label)
         share = distributed.shard_batch(n_records)
+        own = self.own_rows(batch)
+        earlier, earlier_logits = self._earlier_outputs(number, own, indices, share)
         return Step(
             self.members[number],
             self.indices[number],
             self.phase,
             self.epoch,
-            self.own_rows(batch) if changed is None else changed,
+            own if changed is None else changed,
             torch.arange(n_records, device=self.device)[share.rows()],
             n_records,
-            self._earlier(number, indices),
+            earlier,
+            earlier_logits,
             self.generator,
             share,
             self.stats,
@@ -195,8 +200,30 @@ class PhaseContext:
         except MemberError:
             return False
 
-    def _earlier(self, number: int, indices: np.ndarray | None) -> list[Tensor]:
-        if indices is None:
-            return []
+    def _earlier_outputs(
+        self, number: int, own: Batch, indices: np.ndarray | None, share: distributed.Share
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Return features and logits of the earlier members on the whole batch; of stored ones, features alone.
+
+        own: this process's rows of the batch
+        """
+        features: list[Tensor] = []
+        logits: list[Tensor] = []
+        if indices is None or not self.earlier[number]:
+            return features, logits
         rows = torch.from_numpy(self._row_of[indices])
-        return [features[rows].to(self.device) for features in self.earlier[number]]
+        started = time.perf_counter()
+        for member in self.earlier[number]:
+            if isinstance(member, Tensor):
+                features.append(member[rows].to(self.device))
+                continue
+            with freeze(member), torch.no_grad():
+                if self._has_features:
+                    outputs, embedded = forward_with_features(member, own.signal)
+                    features.append(share.gather(embedded))
+                else:
+                    outputs = member(own.signal)
+            logits.append(share.gather(outputs))
+        if logits:
+            self.stats.add_to_sum("earlier_seconds", time.perf_counter() - started)
+        return features, logits

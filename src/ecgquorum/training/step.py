@@ -49,8 +49,10 @@ class Step:
     batch:     signal (record, lead, time), valid (record, 1, time), label (record,), on the device
     rows:      (record,) their places in the whole batch
     n_records: of the whole batch
-    earlier:   the recordings' features of each earlier member, (record, feature) of the whole batch; empty unless a
-               strategy sets `uses_earlier_members`
+    earlier:   the recordings' features of each earlier member, (record, feature) of the whole batch, of the view of
+               the recordings that the batch had before anything attacked it; empty unless a strategy sets
+               `uses_earlier_members`
+    earlier_logits: the same for logits, (record, class); empty unless a strategy sets `uses_earlier_logits`, too
     generator: source of randomness, the same in every process
     logits:    (record, class) and
     features:  (record, feature) of the batch; both are empty in `change_batch`, which comes before them
@@ -64,6 +66,7 @@ class Step:
     rows: Tensor
     n_records: int
     earlier: Sequence[Tensor]
+    earlier_logits: Sequence[Tensor]
     generator: torch.Generator
     share: Share
     stats: EpochStats
@@ -79,24 +82,32 @@ class Step:
         drawn = sample(self.n_records, self.generator)
         return drawn[self.share.rows()].to(self.batch.signal.device)
 
-    def batch_loss(self, loss: Callable[[Tensor, Sequence[Tensor]], Tensor], name: str) -> Tensor | float:
+    def labels(self) -> Tensor:
+        """Return the classes of the whole batch, (record,); every process has to call this."""
+        return self.share.gather(self.batch.label)
+
+    def batch_loss(
+        self, loss: Callable[[Tensor, Sequence[Tensor]], Tensor], name: str, *, logits: bool = False
+    ) -> Tensor | float:
         """Return a loss that depends on the whole batch: `loss(features, earlier)`, a scalar.
 
         features, earlier: (record, feature) of the whole batch
+        logits:            call `loss(logits, earlier_logits)` instead, (record, class) of the whole batch
 
         A loss without a gradient (of a batch that is too small, say) counts as 0. The history shows the mean of the
         loss, its seconds and how often it was skipped, as `name`, `name_seconds` and `name_skipped`.
         """
-        device = self.features.device
+        mine, earlier = (self.logits, self.earlier_logits) if logits else (self.features, self.earlier)
+        device = mine.device
         started = _synchronized_time(device)
-        leaf = self.share.gather(self.features).requires_grad_()
-        term = loss(leaf, self.earlier)
+        leaf = self.share.gather(mine).requires_grad_()
+        term = loss(leaf, earlier)
         result: Tensor | float = 0.0
         if term.requires_grad:
-            # The term's own backward pass runs here, inside the clock. What is returned is linear in the features, with
+            # The term's own backward pass runs here, inside the clock. What is returned is linear in the outputs, with
             # the term's value and gradient; each process accounts for its own rows, and for its share of the value.
             (gradient,) = torch.autograd.grad(term, leaf)
-            linear = (gradient[self.share.rows()] * self.features).sum()
+            linear = (gradient[self.share.rows()] * mine).sum()
             result = (term.detach() / self.share.n_ranks + linear - linear.detach()) / self.share.weight
             self.stats.add_value(name, term.item())
         self.stats.add_to_sum(f"{name}_skipped", not term.requires_grad)

@@ -188,6 +188,9 @@ def _hardening(recipe: Recipe) -> list[Parameter]:
 
 def _decorrelation(recipe: Recipe) -> list[Parameter]:
     most = max(1, min(_LARGEST_PROJECTION, recipe.training.batch_size - 2))  # as `fewest_records` wants it
+    given = recipe.strategies["dec"]
+    published = given["whiten"] or given["projection"] != "regressor"  # options that no other form has
+    forms = Choice(("paper",) if published else ("logits", "paper"))
     return [
         _number(
             recipe, "strategies.dec.weight", "λ, the weight of the decorrelation loss.", Range(0.005, 0.5, log=True)
@@ -198,9 +201,7 @@ def _decorrelation(recipe: Recipe) -> list[Parameter]:
             "r, the number of random directions that predict; batches must be larger by two.",
             Range(min(4, most), most, log=True, whole=True),
         ),
-        Parameter(
-            "strategies.dec.whiten", "Whether directions of equal variance are predicted.", Choice((False, True))
-        ),
+        *([Parameter("strategies.dec.form", "What is decorrelated.", forms)] if given["form"] in forms.options else []),
     ]
 
 

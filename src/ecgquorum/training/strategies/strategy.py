@@ -63,6 +63,11 @@ class Strategy:
     uses_earlier_members: ClassVar[bool] = False
 
     @property
+    def uses_earlier_logits(self) -> bool:
+        """Whether `Step.earlier_logits` is needed too, which costs a forward pass of every earlier member."""
+        return False
+
+    @property
     def name(self) -> str:
         """The strategy's registered name, or the import path of its class."""
         from ecgquorum.training.strategies import STRATEGIES  # which needs this module
