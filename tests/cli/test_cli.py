@@ -27,7 +27,7 @@ def record(write_record):
 
 
 def test_help_and_version(ecgquorum):
-    assert re.fullmatch(r"ecgquorum \d+\.\d+\.\d+\n", ecgquorum("--version").stdout)
+    assert re.fullmatch(r"ecgquorum \d+\.\d+\.\d+(\.dev\d+)?\n", ecgquorum("--version").stdout)
     text = ecgquorum("--help").stdout
     for command in ("study", "train", "evaluate", "report", "predict", "cohort"):
         assert command in text
