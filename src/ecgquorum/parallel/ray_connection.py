@@ -1,7 +1,7 @@
 """Connect to a Ray cluster, or start one on this machine; refuse clusters without token authentication.
 
-Anyone who can send a request to a Ray cluster can run any code on it. `ray start` listens on every network interface, also
-when it is given a loopback address, so only its token protects it.
+Anyone who can send a request to a Ray cluster can run any code on it. `ray start` listens on every network interface,
+also when it is given a loopback address, so only its token protects it.
 """
 
 import ipaddress
