@@ -1,6 +1,7 @@
 """What tests share: the real recordings where they are, and a tiny cohort and run that are made once."""
 
 import os
+import signal
 import sys
 import zipfile
 from pathlib import Path
@@ -8,6 +9,9 @@ from types import SimpleNamespace
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # before PyTorch is loaded: as many processes as cores, one thread each
     os.environ["OMP_NUM_THREADS"] = "1"
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a shell's background job; tests send Ctrl-C to commands
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("RAY_worker_niceness", "0")  # else other tests starve Ray's processes for minutes
 

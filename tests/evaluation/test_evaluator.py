@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import ecgquorum as eq
-from ecgquorum import Cohort, build_cohort, evaluate, load_ensemble, name_ensembles, open_source
+from ecgquorum import Cohort, build_cohort, evaluate, load_ensemble, metrics, name_ensembles, open_source
 from ecgquorum.attacks import PGD, Attack, Square
 from ecgquorum.cohorts import SplitOptions
 from ecgquorum.cohorts.sources.source import Source, SourceRecord
-from ecgquorum.ensemble import Ensemble
+from ecgquorum.ensemble import SCORES, Ensemble
 from ecgquorum.errors import AttackError, CohortError, ScorecardError
 from ecgquorum.evaluation import AttackCondition, EvaluationOptions
 from ecgquorum.preprocessing import InputSpec
@@ -69,12 +69,34 @@ def test_progress_reaches_its_total(cohort, baseline):
     assert lines == ["evaluated: natural", "evaluated: pgd on member 0, 20"]
 
 
-def test_uncertainty_can_be_normalised_by_the_evaluated_part(cohort, baseline):
-    card = evaluate(baseline, cohort, options=EvaluationOptions(normalise="evaluated"))
+def test_uncertainty_can_be_normalised_as_the_authors_do(cohort, baseline, value):
+    card = evaluate(baseline, cohort, QUICK[1:], options=EvaluationOptions(normalise="authors", masking_records=0))
     natural = card.predictions[0, 0]
     assert natural.uncertainty.min() == pytest.approx(0, abs=1e-6)
     assert natural.uncertainty.max() == pytest.approx(1, abs=1e-6)
-    assert card.ensembles[0].information_range != baseline.information_range
+    low, high = card.ensembles[0].information_range
+    assert (low, high) != baseline.information_range
+    attacked = card.predictions[0, 1]
+    expected = (SCORES["mutual_information"](attacked.raw_member_probs) - low) / (high - low)
+    np.testing.assert_allclose(attacked.uncertainty, expected, err_msg="one range for all strengths")
+    for attack, one in (("natural", natural), ("pgd", attacked)):
+        for metric, curve in (("r_cc_auc", metrics.correct_certain_ratio), ("ua_auc", metrics.uncertainty_accuracy)):
+            over_thresholds = np.nanmean(curve(one.correct, one.uncertainty))
+            assert value(card, attack=attack, metric=metric) == pytest.approx(over_thresholds)
+
+
+def test_uncertainty_can_be_normalised_by_a_quantile_of_training(cohort, baseline):
+    card = evaluate(baseline, cohort, options=EvaluationOptions(normalise="robust", masking_records=0))
+    trained = baseline.predict_part(cohort, "train").mutual_information
+    assert card.ensembles[0].information_range == pytest.approx((0.0, np.quantile(trained, 0.999)))
+    batch = cohort.batch(cohort.part("test"), baseline.input)
+    with pytest.raises(ScorecardError, match='normalise = "robust" reads the recordings that it was trained on'):
+        evaluate(baseline, (batch.signal, batch.label), options=EvaluationOptions(normalise="robust"))
+
+
+def test_the_old_name_of_a_normalisation_is_refused():
+    with pytest.raises(ScorecardError, match='"evaluated" is now "authors"'):
+        EvaluationOptions(normalise="evaluated")
 
 
 def test_diversity_holds_the_number_of_recordings(card, cohort):
@@ -264,7 +286,7 @@ def test_one_member_has_no_uncertainty(baseline, cohort, value):
     card = evaluate(alone, cohort, QUICK, options=NO_CHECKS)
     assert value(card, attack="natural", target="", metric="accuracy") is not None
     for metric in ("r_cc_auc", "r_iu_auc", "ua_auc", "uncertainty_gap", "augrc", "aurc"):
-        for row in card.find(metric=metric):
+        for row in card.find(metric=metric, detail=""):
             assert row.value is None and "one member" in row.reason
 
 

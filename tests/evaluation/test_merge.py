@@ -55,7 +55,7 @@ def test_the_worst_is_of_the_attacks_on_all_ensembles(other, cohort, quick_card)
     ("attacks", "options", "reason"),
     [
         (QUICK, {"seed": 1}, "different evaluation.seed"),
-        (QUICK, {"normalise": "evaluated"}, "different evaluation.normalise"),
+        (QUICK, {"normalise": "authors"}, "different evaluation.normalise"),
         ([PGD(20.0, n_steps=4)], {}, "two different attacks are called pgd on member 0"),
         ([AttackCondition(PGD(20.0, n_steps=3), records=5)], {}, "two different attacks are called pgd on member 0"),
     ],

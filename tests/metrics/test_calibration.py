@@ -1,11 +1,11 @@
-"""ECE and Brier score by hand and against scikit-learn; temperature scaling and its fit."""
+"""Calibration errors and proper scores by hand and against scikit-learn; temperature scaling and its fit."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.metrics import brier_score_loss
+from sklearn.metrics import brier_score_loss, log_loss
 
 from ecgquorum import metrics
 from ecgquorum.metrics.calibration import MAX_TEMPERATURE, MIN_TEMPERATURE, apply_temperature, fit_temperature
@@ -47,12 +47,14 @@ def test_few_or_no_recordings_give_a_temperature_within_bounds():
 
 
 @given(st.integers(0, 5), st.integers(2, 6), st.integers(1, 40))
-def test_brier_agrees_with_scikit_learn(seed, n_classes, n_records):
+def test_proper_scores_agree_with_scikit_learn(seed, n_classes, n_records):
     rng = np.random.default_rng(seed)
     probs = rng.dirichlet(np.ones(n_classes), size=n_records)
     labels = rng.integers(n_classes, size=n_records)
     expected = brier_score_loss(labels, probs, labels=list(range(n_classes)), scale_by_half=False)
     assert metrics.brier_score(probs, labels)[0] == pytest.approx(expected)
+    loss = log_loss(labels, probs, labels=list(range(n_classes)))
+    assert metrics.negative_log_likelihood(probs, labels)[0] == pytest.approx(loss)
 
 
 def test_calibration_error_by_hand_and_in_its_limits():
@@ -67,3 +69,39 @@ def test_calibration_error_by_hand_and_in_its_limits():
     drawn = rng.dirichlet(np.ones(3), size=20_000)
     labels = (rng.random(20_000)[:, None] > drawn.cumsum(axis=1)).sum(axis=1)
     assert metrics.expected_calibration_error(drawn, labels)[0] < 0.02
+
+
+def test_an_impossible_label_has_a_finite_log_likelihood():
+    assert metrics.negative_log_likelihood(np.array([[1.0, 0.0]]), np.array([1]))[0] == pytest.approx(12 * np.log(10))
+
+
+def test_adaptive_calibration_error_has_bins_of_equal_size():
+    rng = np.random.default_rng(0)
+    probs, labels = rng.dirichlet(np.ones(4), size=60), rng.integers(4, size=60)
+    confidence, correct = probs.max(axis=1), probs.argmax(axis=1) == labels
+    bins = np.split(np.argsort(confidence), 5)
+    expected = sum(abs(correct[b].mean() - confidence[b].mean()) for b in bins) / 5
+    assert metrics.adaptive_calibration_error(probs, labels, n_bins=5)[0] == pytest.approx(expected)
+
+
+def test_adaptive_calibration_error_of_equal_confidences_is_their_gap():
+    probs, labels = np.array([[0.7, 0.3]] * 10), np.arange(10) // 6
+    assert metrics.adaptive_calibration_error(probs, labels)[0] == pytest.approx(0.1)
+
+
+@given(st.integers(0, 9), st.integers(1, 30))
+def test_weights_count_recordings_several_times(seed, n_records):
+    rng = np.random.default_rng(seed)
+    probs, labels = rng.dirichlet(np.ones(3), size=n_records), rng.integers(3, size=n_records)
+    counts = rng.integers(0, 3, size=(1, n_records))
+    counts[0, 0] += 1
+    repeated = np.repeat(np.arange(n_records), counts[0])
+    for metric in (
+        metrics.adaptive_calibration_error,
+        metrics.expected_calibration_error,
+        metrics.negative_log_likelihood,
+        metrics.brier_score,
+    ):
+        np.testing.assert_allclose(
+            metric(probs, labels, counts.astype(float)), metric(probs[repeated], labels[repeated]), atol=1e-12
+        )

@@ -50,3 +50,21 @@ def test_the_uncertainty_gap_is_a_difference_of_means(predictions):
         assert np.isnan(found)
     else:
         assert found == pytest.approx(uncertainty[~correct].mean() - uncertainty[correct].mean())
+
+
+@given(PREDICTIONS)
+def test_undefined_thresholds_are_left_out(predictions):
+    """R_cc is not defined below the smallest uncertainty; there it counts neither as 0 nor as 1."""
+    correct, uncertainty = split(predictions)
+    curve = metrics.correct_certain_ratio(correct, uncertainty)
+    x, y = metrics.thresholds()[np.isfinite(curve[0])], curve[0][np.isfinite(curve[0])]
+    area = np.trapezoid(y, x) / (x[-1] - x[0]) if len(x) > 1 else y[0]
+    assert metrics.threshold_auc(curve)[0] == pytest.approx(area)
+    assert metrics.threshold_mean(curve)[0] == pytest.approx(y.mean())
+    constant = metrics.correct_certain_ratio(np.ones(len(correct), dtype=bool), uncertainty)
+    assert metrics.threshold_auc(constant)[0] == metrics.threshold_mean(constant)[0] == 1
+
+
+def test_a_curve_without_values_has_no_area():
+    curve = metrics.incorrect_uncertain_ratio(np.ones(4, dtype=bool), np.linspace(0, 1, 4))
+    assert np.isnan(metrics.threshold_auc(curve)).all() and np.isnan(metrics.threshold_mean(curve)).all()

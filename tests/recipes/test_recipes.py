@@ -127,6 +127,7 @@ def test_networks_and_strategies_check_their_own_parameters(text, reason):
         ('[partition]\nbands = ["all"]', "[partition] is now [strategies.part]"),
         ("[adversarial]\nsteps = 1", "[adversarial] is now [strategies.adv]"),
         ("[dverge]\nsteps = 1", "[dverge] is now [strategies.dverge]"),
+        ('[evaluation]\nnormalise = "evaluated"', 'evaluation.normalise = "evaluated" is now "authors"'),
         ('strategies = ["baseline", "dec"]', 'compare = ["baseline", "dec"]'),
         (
             'strategy = "dec"\n[training]\nattacked = 0.25\nattack_epsilon = 75.0',

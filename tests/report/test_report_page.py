@@ -46,7 +46,17 @@ def test_every_figure_is_inside_the_page_and_beside_it(page):
 def test_every_table_is_inside_the_page_and_beside_it(page, card):
     text = page.read_text()
     names = {table.name for table in build_tables(card)}
-    assert {"accuracy", "r_cc_auc", "r_iu_auc", "ua_auc", "deferral", "masking", "classes", "adjusted_r2"} <= names
+    assert {
+        "accuracy",
+        "r_cc_auc",
+        "r_iu_auc",
+        "ua_auc",
+        "deferral",
+        "scores",
+        "masking",
+        "classes",
+        "adjusted_r2",
+    } <= names
     beside = {path.name for path in (page.parent / "tables").iterdir()}
     assert beside == {f"{name}.{ending}" for name in names for ending in ("csv", "md", "tex")} | {"all_rows.csv"}
     assert text.count("<caption>") == len(names)

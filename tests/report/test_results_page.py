@@ -13,6 +13,7 @@ from ecgquorum.errors import BundleError, ScorecardError
 from ecgquorum.recipes import parse_recipe
 from ecgquorum.report.findings import FAILS, HOLDS, OPEN, check_claims, list_notes
 from ecgquorum.report.published_results import paper_value
+from ecgquorum.report.tables import build_tables
 
 PGD_CLAIM = "`dec+part` is more often uncertain when wrong, under PGD"
 
@@ -94,7 +95,18 @@ def test_notes_are_complete(as_real):
     other_cohorts = tuple(replace(one, same_cohort=False) for one in as_real.ensembles)
     assert "may have been trained on" in notes_with(ensembles=other_cohorts)
     assert "on the training part" in notes_with() and "may have been trained on" not in notes_with()
-    assert "range on the test part" in notes_with(evaluation=as_real.evaluation | {"normalise": "evaluated"})
+    for normalise, note in (("authors", "by its range on the natural test part"), ("robust", "99.9 % quantile")):
+        assert note in notes_with(evaluation=as_real.evaluation | {"normalise": normalise})
+
+
+def test_only_the_authors_normalisation_is_compared_with_the_paper(as_real):
+    for normalise in ("training", "robust", "authors"):
+        card = replace(as_real, evaluation=as_real.evaluation | {"normalise": normalise})
+        tables = {one.name: one for one in build_tables(card)}
+        assert tables["accuracy"].compares and not tables["accuracy"].note
+        for metric in ("r_cc_auc", "r_iu_auc", "ua_auc"):
+            assert tables[metric].compares == (normalise == "authors")
+            assert ("Not compared with the paper" in tables[metric].note) == (normalise != "authors")
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def under_load(desk, folder, n_kills, seconds_between):
         while not stop.is_set():
             name = f"{worker}-{number}.npz"
             made = simulate("NAO"[number % 3], seed=1000 * worker + number, seconds=3, leads=("ECG",)).recording
-            write(made, folder / name)
+            write(made, folder / name, overwrite=True)
             try:
                 answer = httpx.put(
                     f"http://127.0.0.1:{desk.port}/api/recordings",

@@ -66,7 +66,7 @@ def test_a_cohort_that_the_study_did_not_build_is_refused(tmp_path):
     ("text", "error"),
     [
         (TINY_STUDY.replace("n_steps = 4", "nsteps = 4", 1), AttackError),
-        (TINY_STUDY.replace("projected = 8", "projected = 80"), TrainingError),
+        (TINY_STUDY.replace("projected = 8", 'form = "paper"\nprojected = 80'), TrainingError),
     ],
 )
 def test_mistakes_are_found_before_anything_is_trained(tmp_path, text, error):

@@ -4,5 +4,6 @@ from .card import bundle_names as bundle_names, find_bundle as find_bundle, read
 from .ensemble import Ensemble as Ensemble
 from .onnx_export import export_onnx as export_onnx
 from .predict_files import predict_files as predict_files
-from .prediction import Prediction as Prediction, entropy as entropy, information_range as information_range
+from .prediction import Prediction as Prediction, information_range as information_range
 from .result import Result as Result
+from .scores import SCORES as SCORES, entropy as entropy

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgquorum.ensemble.scores import SCORES, one_minus_max_probability
+from ecgquorum.errors import EcgQuorumError
 from ecgquorum.metrics.calibration import apply_temperature
 
 if TYPE_CHECKING:
@@ -24,12 +26,6 @@ TOLERANCE = 10.0**-DECIMALS
 def round_printed(values: Any) -> Array:
     """Round to the printed decimals, so that a decision agrees with the numbers beside it."""
     return np.asarray(np.round(values, DECIMALS))
-
-
-def entropy(probabilities: Array) -> Array:
-    """Return H(p) = -sum_c p_c ln p_c over the last axis, with 0 ln 0 = 0."""
-    safe = np.where(probabilities > 0, probabilities, 1.0)
-    return np.asarray(-(probabilities * np.log(safe)).sum(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +66,21 @@ class Prediction:
         """(record,): the most probable class, by name."""
         return tuple(self.classes[i] for i in self.label_index)
 
+    def score(self, name: str) -> Array:
+        """(record,): an uncertainty score of `SCORES` by name, such as "confidence"; higher where more doubtful."""
+        if name not in SCORES:
+            raise EcgQuorumError(f"there is no uncertainty score {name!r}; known: {', '.join(SCORES)}")
+        return SCORES[name](self.member_probs)
+
     @property
     def entropy(self) -> Array:
         """(record,): H of the raw mean probabilities, in nats."""
-        return entropy(self.raw_probs)
+        return self.score("entropy")
 
     @property
     def mutual_information(self) -> Array:
         """(record,): I = H(mean_k p_k) - mean_k H(p_k) in nats, at least 0; it grows with the members' disagreement."""
-        return np.asarray(np.maximum(0.0, self.entropy - entropy(self.member_probs).mean(axis=1)))
+        return self.score("mutual_information")
 
     @property
     def uncertainty(self) -> Array:
@@ -89,7 +91,7 @@ class Prediction:
     @property
     def risk(self) -> Array:
         """(record,): estimated probability that the label is wrong: 1 - the largest calibrated probability."""
-        return np.asarray(1.0 - self.probs.max(axis=1))
+        return one_minus_max_probability(self.probs[:, None])
 
     def results(self) -> list["Result"]:
         """One `Result` for each recording, with what the probabilities alone say, rounded to the printed decimals."""
@@ -104,5 +106,13 @@ def information_range(prediction: Prediction) -> tuple[float, float]:
     A range as narrow as rounding errors would make a large uncertainty of them.
     """
     information = prediction.mutual_information
-    low, high = float(information.min()), float(information.max())
+    return _widen(float(information.min()), float(information.max()))
+
+
+def robust_information_range(prediction: Prediction) -> tuple[float, float]:
+    """Return (0, 99.9 % quantile of I), which no single recording decides; (0, ln 2) where it is below 0.001 nat."""
+    return _widen(0.0, float(np.quantile(prediction.mutual_information, 0.999)))
+
+
+def _widen(low: float, high: float) -> tuple[float, float]:
     return (low, high) if high - low > 1e-3 else (low, low + math.log(2))

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from ecgquorum.cohorts import Batch, Cohort, Part
-from ecgquorum.ensemble import Ensemble
+from ecgquorum.ensemble import Ensemble, Prediction
 from ecgquorum.errors import CohortError
 from ecgquorum.members import valid_span
 from ecgquorum.metrics import Labels
@@ -61,6 +61,10 @@ class EvaluationData(ABC):
         """Return one lead of a recording in millivolts, and the millivolts of one unit of the model's input there."""
 
     @abstractmethod
+    def predict_train(self, ensemble: Ensemble) -> Prediction:
+        """Return the ensemble's predictions of the train part of these data."""
+
+    @abstractmethod
     def is_training_cohort(self, card: dict[str, Any]) -> bool:
         """Return whether the ensemble with this card was trained on the train part of these data."""
 
@@ -101,6 +105,10 @@ class CohortData(EvaluationData):
         signal = self.cohort.signal(int(self._indices[position]))
         peak, scaled_peak = (float(np.abs(leads[lead]).max()) for leads in (signal, spec.scale(signal)))
         return np.array(signal[lead]), peak / scaled_peak if peak else 1e-3
+
+    def predict_train(self, ensemble: Ensemble) -> Prediction:
+        """Return the ensemble's predictions of the cohort's train part."""
+        return ensemble.predict_part(self.cohort, "train")
 
     def is_training_cohort(self, card: dict[str, Any]) -> bool:
         """Compare the data hashes."""
@@ -149,6 +157,10 @@ class ArrayData(EvaluationData):
         factor = 1e-3 if spec.scaling == "microvolt" else 1.0
         inside = self._valid[position]
         return np.asarray(factor * self._signal[position, lead, inside], dtype=np.float32), factor
+
+    def predict_train(self, ensemble: Ensemble) -> Prediction:  # noqa: ARG002
+        """Raise an error: arrays have no train part."""
+        raise CohortError("arrays have no train part; evaluate on a cohort")
 
     def is_training_cohort(self, card: dict[str, Any]) -> bool:  # noqa: ARG002
         """Return True: arrays belong to no cohort that could differ."""

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -129,12 +130,12 @@ def _make_rows(run: EvaluationRun, e: int, facts: EnsembleFacts) -> Iterator[Met
     def rows(condition: Condition, n_records: int, values: Iterable[MetricValue]) -> Iterator[MetricRow]:
         return (make_row(facts, run.data.data_hash, condition, n_records, value) for value in values)
 
-    classes = run.data.classes
+    values = partial(metric_values, classes=run.data.classes, normalise=run.options.normalise)
     predictions = {number: run.predictions[e, number] for number in range(len(run.conditions))}
     for number, condition in enumerate(run.conditions):
-        yield from rows(condition, len(run.records[number]), metric_values(predictions[number], classes))
+        yield from rows(condition, len(run.records[number]), values(predictions[number]))
     for epsilon, worst in worst_of_all(run.conditions, run.records, predictions):
-        yield from rows(Condition(WORST, ENSEMBLE, epsilon), len(worst.labels), metric_values(worst, classes))
+        yield from rows(Condition(WORST, ENSEMBLE, epsilon), len(worst.labels), values(worst))
     for attack, target, numbers in find_mixtures(run.conditions):
         condition = Condition(f"{MIXED} {attack}", target, run.conditions[numbers[-1]].epsilon)
         yield from rows(condition, len(run.data), _mixed_values(run, e, numbers))

@@ -69,7 +69,7 @@ def _worst_rows(card: Scorecard, e: int) -> Iterator[MetricRow]:
     predictions = {i: card.predictions[e, c] for i, c in enumerate(shared)}
     for epsilon, worst in worst_of_all(conditions, records, predictions):
         condition, n_records = Condition(WORST, ENSEMBLE, epsilon), len(worst.labels)
-        for value in metric_values(worst, card.data.classes):
+        for value in metric_values(worst, card.data.classes, normalise=card.evaluation["normalise"]):
             yield make_row(card.ensembles[e], card.data.data, condition, n_records, value)
 
 

@@ -15,7 +15,7 @@ from ecgquorum.metrics import Estimate
 class MetricRow:
     """One value; `value`, `low` and `high` are None where it is not defined, and `reason` says why.
 
-    ensemble:    its name in tables · detail: a class or a pair of members
+    ensemble:    its name in tables · detail: a class, an uncertainty score or a pair of members
     model, data: hashes of the weights and of the recordings
     """
 

@@ -3,12 +3,17 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from ecgquorum import metrics
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.metrics import UNDEFINED, Array, Estimate, Flags, Labels, bootstrap
+from ecgquorum.metrics.scores import DISAGREEMENT_SCORES, SCORES
 
 COVERAGES = (0.8, 0.9)
+BUDGET = 0.1
+"""The share of recordings that is deferred to people where errors caught are counted."""
+
 ONE_MEMBER = "one member cannot disagree"
 
 
@@ -16,7 +21,7 @@ ONE_MEMBER = "one member cannot disagree"
 class MetricValue:
     """The value of a metric.
 
-    detail:    which class or pair of members, where there is one value for each
+    detail:    which class, score or pair of members, where there is one value for each
     reason:    why the value is not defined
     n_records: how many recordings it was computed on, where not on all of the condition
     """
@@ -29,10 +34,15 @@ class MetricValue:
 
 
 def metric_values(
-    predictions: LabelledPredictions, classes: tuple[str, ...], only: str | None = None
+    predictions: LabelledPredictions, classes: tuple[str, ...], only: str | None = None, normalise: str = "training"
 ) -> Iterator[MetricValue]:
-    """Compute every metric of the predictions, or the one called `only`."""
-    for one in (*_label_metrics(predictions, classes), *_uncertainty_metrics(predictions)):
+    """Compute every metric of the predictions, or the one called `only`.
+
+    normalise: how the uncertainty was normalised; under "authors", R_cc, R_iu and UA are means over thresholds
+    """
+    area = metrics.threshold_mean if normalise == "authors" else metrics.threshold_auc
+    by_uncertainty = (_uncertainty_metrics(predictions, area), _score_metrics(predictions))
+    for one in chain(_label_metrics(predictions, classes), *by_uncertainty):
         if only in (None, one.name):
             found = bootstrap(one.metric, len(predictions.labels)) if one.metric else UNDEFINED
             yield MetricValue(one.name, one.detail, found, "" if found.is_defined else one.reason)
@@ -57,20 +67,22 @@ def _label_metrics(predictions: LabelledPredictions, classes: tuple[str, ...]) -
         yield _Metric("f1", f1, "no recordings of this class", name)
     for suffix, probs in (("_raw", predictions.raw_probs), ("", predictions.probs)):
         yield _Metric(f"ece{suffix}", partial(metrics.expected_calibration_error, probs, labels))
+        yield _Metric(f"adaptive_ece{suffix}", partial(metrics.adaptive_calibration_error, probs, labels))
         yield _Metric(f"brier{suffix}", partial(metrics.brier_score, probs, labels))
+        yield _Metric(f"nll{suffix}", partial(metrics.negative_log_likelihood, probs, labels))
 
 
-def _uncertainty_metrics(predictions: LabelledPredictions) -> Iterator[_Metric]:
+def _uncertainty_metrics(predictions: LabelledPredictions, area: Callable[[Array], Array]) -> Iterator[_Metric]:
     correct, uncertainty = predictions.correct, predictions.uncertainty
 
-    def area(curve: Callable[[Flags, Array, Array], Array]) -> Callable[[Array], Array]:
-        return lambda weights: metrics.threshold_auc(curve(correct, uncertainty, weights))
+    def under(curve: Callable[[Flags, Array, Array], Array]) -> Callable[[Array], Array]:
+        return lambda weights: area(curve(correct, uncertainty, weights))
 
-    missing = "no incorrect predictions" if correct.all() else "no correct predictions"
+    missing = _missing(correct)
     found = [
-        _Metric("r_cc_auc", area(metrics.correct_certain_ratio), "no prediction is certain"),
-        _Metric("r_iu_auc", area(metrics.incorrect_uncertain_ratio), "no incorrect predictions"),
-        _Metric("ua_auc", area(metrics.uncertainty_accuracy)),
+        _Metric("r_cc_auc", under(metrics.correct_certain_ratio)),
+        _Metric("r_iu_auc", under(metrics.incorrect_uncertain_ratio), "no incorrect predictions"),
+        _Metric("ua_auc", under(metrics.uncertainty_accuracy)),
         _Metric("uncertainty_gap", partial(metrics.uncertainty_gap, correct, uncertainty), missing),
         _Metric("mean_uncertainty", partial(metrics.weighted_mean, uncertainty)),
         _Metric("augrc", partial(metrics.augrc, ~correct, uncertainty)),
@@ -81,6 +93,30 @@ def _uncertainty_metrics(predictions: LabelledPredictions) -> Iterator[_Metric]:
         found.append(_Metric(f"risk_at_{100 * coverage:.0f}", risk))
     for one in found:
         yield _Metric(one.name, None, ONE_MEMBER) if predictions.single_member else one
+
+
+def _score_metrics(predictions: LabelledPredictions) -> Iterator[_Metric]:
+    """How well each uncertainty score ranks the errors."""
+    errors = ~predictions.correct
+    for name, score in SCORES.items():
+        values = score(predictions.raw_member_probs)
+        found = (
+            _Metric("error_auroc", partial(metrics.error_auroc, errors, values), _missing(~errors), name),
+            _Metric("aurc", partial(metrics.aurc, errors, values), "", name),
+            _Metric("augrc", partial(metrics.augrc, errors, values), "", name),
+            _Metric(
+                f"errors_caught_at_{100 * BUDGET:.0f}",
+                partial(metrics.errors_caught, errors, values, BUDGET),
+                "no incorrect predictions",
+                name,
+            ),
+        )
+        silent = predictions.single_member and name in DISAGREEMENT_SCORES
+        yield from (_Metric(one.name, None, ONE_MEMBER, name) if silent else one for one in found)
+
+
+def _missing(correct: Flags) -> str:
+    return "no incorrect predictions" if correct.all() else "no correct predictions"
 
 
 def _class_f1(labels: Labels, predicted: Labels, n_classes: int, index: int, weights: Array) -> Array:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from ecgquorum.errors import ScorecardError
 
-_CHOICES = {"part": ("test", "tune"), "normalise": ("training", "evaluated")}
+_CHOICES = {"part": ("test", "tune"), "normalise": ("training", "authors", "robust")}
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,9 @@ class EvaluationOptions:
     """Settings of `evaluate`.
 
     part:            of a cohort: "test", or "tune" while choices are still to be made
-    normalise:       uncertainty by its range on the "training" part, or on the "evaluated" recordings
+    normalise:       the mutual information to uncertainty by its range: "training": minimum to maximum on the train
+                     part; "authors": minimum to maximum on the natural evaluated recordings, and R_cc, R_iu and UA as
+                     means over thresholds; "robust": 0 to the 99.9 % quantile on the train part of the cohort
     masking_records: how many recordings to check for gradient masking; 0: no checks
     masking_epsilon: strength of those checks; None: the second of the attacks' strengths, without attacks no checks
     seed:            of random attacks and of the choice of recordings
@@ -21,7 +23,7 @@ class EvaluationOptions:
     """
 
     part: Literal["test", "tune"] = "test"
-    normalise: Literal["training", "evaluated"] = "training"
+    normalise: Literal["training", "authors", "robust"] = "training"
     masking_records: int = 32
     masking_epsilon: float | None = None
     seed: int = 0
@@ -30,4 +32,5 @@ class EvaluationOptions:
     def __post_init__(self) -> None:
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
-                raise ScorecardError(f"{name} must be {' or '.join(known)}, not {getattr(self, name)!r}")
+                renamed = '; "evaluated" is now "authors"' if getattr(self, name) == "evaluated" else ""
+                raise ScorecardError(f"{name} must be {' or '.join(known)}, not {getattr(self, name)!r}{renamed}")

@@ -37,7 +37,7 @@ def plot_metric(card: Scorecard, metric: str = "accuracy", label: str = "", *, w
 def _plot_natural(card: Scorecard, metric: str, label: str) -> Figure:
     figure, (ax,) = make_panels(1)
     for e, one in enumerate(card.ensembles):
-        found = card.estimate(ensemble=one.name, attack=NATURAL, target="", metric=metric)
+        found = card.estimate(ensemble=one.name, attack=NATURAL, target="", metric=metric, detail="")
         if found:
             value = found.times(100)
             spread = [[max(0.0, value.value - value.low)], [max(0.0, value.high - value.value)]]
@@ -84,7 +84,8 @@ def _natural_value(card: Scorecard, e: int, metric: str, positions: Labels) -> E
     if len(positions) in (0, card.data.n_records):
         return card.estimate(ensemble=card.ensembles[e].name, attack=NATURAL, target="", metric=metric, detail="")
     some = card.predictions[e, 0].at(positions)
-    found = next((value.estimate for value in metric_values(some, card.data.classes, only=metric)), None)
+    values = metric_values(some, card.data.classes, only=metric, normalise=card.evaluation["normalise"])
+    found = next((value.estimate for value in values if not value.detail), None)
     return found if found and found.is_defined else None
 
 

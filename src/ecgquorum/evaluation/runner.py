@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble import Ensemble, Prediction
-from ecgquorum.ensemble.prediction import information_range
+from ecgquorum.ensemble.prediction import information_range, robust_information_range
 from ecgquorum.errors import CohortError, ScorecardError
 from ecgquorum.evaluation.attack_cache import AttackJob
 from ecgquorum.evaluation.attack_conditions import AttackCondition
@@ -61,6 +61,10 @@ class EvaluationRun:
 
     def run(self, executor: Executor | None = None) -> None:
         """Classify natural recordings first, then under attack after attack."""
+        if self.options.normalise == "robust":
+            for e, ensemble in enumerate(self.ensembles):
+                self.report_progress(f"mutual information of {self.names[e]} on the train part")
+                self.ranges[e] = robust_information_range(self.data.predict_train(ensemble))
         self._predict([0], executor)
         self._finish_natural()
         self._predict(range(1, len(self.conditions)), executor)
@@ -122,7 +126,7 @@ class EvaluationRun:
 
     def _finish_natural(self) -> None:
         """Normalise uncertainty by these recordings if asked to, and choose the examples, before the attacks."""
-        if self.options.normalise == "evaluated":
+        if self.options.normalise == "authors":
             for e in range(len(self.ensembles)):
                 natural = self.predictions[e, 0]
                 self.ranges[e] = information_range(self._prediction(natural.raw_member_probs, self.ranges[e]))
@@ -170,6 +174,11 @@ class EvaluationRun:
                 raise ScorecardError(
                     f"{name} takes input scaled to {spec.scaling}, {self.names[0]} to {first.scaling}; the same "
                     "epsilon would mean attacks of different strength, so evaluate them separately"
+                )
+            if self.options.normalise == "robust" and not (data.n_train and data.is_training_cohort(ensemble.card)):
+                raise ScorecardError(
+                    f'{name}: normalise = "robust" reads the recordings that it was trained on, which {data.source} '
+                    'does not have; evaluate it on its own cohort, or choose "training" or "authors"'
                 )
             for attack in attacks:
                 _ = AttackJob(attack, ensemble, self.options.seed).target

@@ -1,7 +1,8 @@
-"""Calibration: expected calibration error, Brier score, and temperature scaling (Guo et al. 2017)."""
+"""Calibration: calibration errors, Brier score, negative log-likelihood, and temperature scaling (Guo et al. 2017)."""
 
 import numpy as np
 
+from ecgquorum.metrics.ranking import cumulate, interpolate
 from ecgquorum.metrics.weighting import Array, Labels, as_weights, weighted_mean
 
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.25, 4.0
@@ -23,10 +24,28 @@ def expected_calibration_error(probs: Array, labels: Labels, weights: Array | No
     return np.asarray(np.abs(gaps).sum(axis=1) / weights.sum(axis=1))
 
 
+def adaptive_calibration_error(probs: Array, labels: Labels, weights: Array | None = None, n_bins: int = 15) -> Array:
+    """(draw,): sum_b |accuracy_b - confidence_b| / n_bins over bins of the confidence with equally many recordings.
+
+    A recording on the border of two bins counts in both, in parts; recordings of equal confidence are spread evenly.
+    """
+    weights = as_weights(weights, len(labels))
+    confidence, correct = probs.max(axis=1), probs.argmax(axis=1) == labels
+    counts, gaps = cumulate(correct - confidence, confidence, weights)
+    edges = [interpolate(counts, gaps, share * counts[:, -1]) for share in np.linspace(0, 1, n_bins + 1)]
+    return np.asarray(np.abs(np.diff(edges, axis=0)).sum(axis=0) / counts[:, -1])
+
+
 def brier_score(probs: Array, labels: Labels, weights: Array | None = None) -> Array:
     """(draw,): the mean over recordings of sum_c (p_c - y_c)^2, with y the one-hot label."""
     distance = ((probs - np.eye(probs.shape[1])[labels]) ** 2).sum(axis=1)
     return weighted_mean(distance, weights)
+
+
+def negative_log_likelihood(probs: Array, labels: Labels, weights: Array | None = None) -> Array:
+    """(draw,): the mean over recordings of -ln p_label, with probabilities below 1e-12 raised to that."""
+    likelihood = probs[np.arange(len(labels)), labels]
+    return weighted_mean(-np.log(np.maximum(likelihood, MIN_PROBABILITY)), weights)
 
 
 def apply_temperature(probs: Array, temperature: float) -> Array:
@@ -49,8 +68,7 @@ def fit_temperature(probs: Array, labels: Labels) -> float:
         return 1.0
 
     def loss(log_temperature: float) -> float:
-        likelihood = apply_temperature(probs, float(np.exp(log_temperature)))[np.arange(len(labels)), labels]
-        return float(-np.log(np.maximum(likelihood, MIN_PROBABILITY)).mean())
+        return float(negative_log_likelihood(apply_temperature(probs, float(np.exp(log_temperature))), labels)[0])
 
     bounds = (np.log(MIN_TEMPERATURE), np.log(MAX_TEMPERATURE))
     return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))

@@ -1,8 +1,14 @@
-"""Selective classification: errors that remain when the most uncertain recordings are deferred to a person."""
+"""Selective classification: errors that remain when the most uncertain recordings are deferred to a person.
+
+Recordings of equal uncertainty could come in any order: every metric is the mean over all of them.
+"""
 
 import numpy as np
 
+from ecgquorum.metrics.ranking import cumulate, interpolate
 from ecgquorum.metrics.weighting import Array, Flags, as_weights, ratio
+
+_TOLERANCE = 1e-9  # of counts of recordings, against rounding errors
 
 
 def deferral_curve(errors: Flags, uncertainty: Array) -> tuple[Array, Array]:
@@ -10,48 +16,58 @@ def deferral_curve(errors: Flags, uncertainty: Array) -> tuple[Array, Array]:
 
     Recordings are kept in the order of their uncertainty, the most certain first.
     """
-    kept, remaining = _cumulate(errors, uncertainty, np.ones((1, len(errors))))
-    return _prepend_zero(kept)[0] / len(errors), _prepend_zero(remaining)[0] / len(errors)
+    (kept,), (remaining,) = cumulate(errors, uncertainty, as_weights(None, len(errors)))
+    counts = np.arange(len(errors) + 1)
+    return counts / len(errors), np.interp(counts, kept, remaining) / len(errors)
 
 
 def augrc(errors: Flags, uncertainty: Array, weights: Array | None = None) -> Array:
     """(draw,): area under the generalised risk-coverage curve (Traub et al. 2024), which is the deferral curve."""
-    kept, remaining = _cumulate(errors, uncertainty, as_weights(weights, len(errors)))
+    kept, remaining = cumulate(errors, uncertainty, as_weights(weights, len(errors)))
     total = kept[:, -1:]
-    return np.asarray(np.trapezoid(_prepend_zero(remaining / total), _prepend_zero(kept / total), axis=1))
+    return np.asarray(np.trapezoid(remaining / total, kept / total, axis=1))
 
 
 def aurc(errors: Flags, uncertainty: Array, weights: Array | None = None) -> Array:
-    """(draw,): area under the risk-coverage curve: the mean over coverages of the error rate among those kept."""
-    kept, remaining = _cumulate(errors, uncertainty, as_weights(weights, len(errors)))
-    steps = np.diff(_prepend_zero(kept), axis=1)
-    risk = np.divide(remaining, kept, out=np.zeros_like(kept), where=kept > 0)
-    return np.asarray((steps * risk).sum(axis=1) / kept[:, -1])
+    """(draw,): area under the risk-coverage curve: the mean over coverages of the error rate among those kept.
+
+    A step of w recordings with the error rate s, after k recordings with r errors, adds
+    sum_{j=1..w} (r + s j) / (k + j) = s w + (r - s k) (H(k + w) - H(k)), with H the harmonic numbers.
+    """
+    from scipy.special import digamma  # takes long to import
+
+    kept, remaining = cumulate(errors, uncertainty, as_weights(weights, len(errors)))
+    size, wrong = np.diff(kept, axis=1), np.diff(remaining, axis=1)
+    rate = np.nan_to_num(ratio(wrong, size))
+    harmonic = np.diff(digamma(kept + 1), axis=1)
+    areas = wrong + (remaining[:, :-1] - rate * kept[:, :-1]) * harmonic
+    return np.asarray(areas.sum(axis=1) / kept[:, -1])
 
 
 def risk_at_coverage(errors: Flags, uncertainty: Array, coverage: float, weights: Array | None = None) -> Array:
-    """(draw,): the error rate among the most certain share `coverage` of the recordings."""
-    kept, remaining = _cumulate(errors, uncertainty, as_weights(weights, len(errors)))
-    enough = kept >= coverage * kept[:, -1:] - 1e-9
-    first = enough.argmax(axis=1)[:, None]
-    return ratio(np.take_along_axis(remaining, first, 1), np.take_along_axis(kept, first, 1))[:, 0]
+    """(draw,): the error rate among the most certain share `coverage` of the recordings, rounded up to a whole one."""
+    kept, remaining = cumulate(errors, uncertainty, as_weights(weights, len(errors)))
+    wanted = np.ceil(coverage * kept[:, -1] - _TOLERANCE)
+    return ratio(interpolate(kept, remaining, wanted), wanted)
 
 
-def _cumulate(errors: Flags, uncertainty: Array, weights: Array) -> tuple[Array, Array]:
-    """Cumulative weight and cumulative errors, the most certain first: (draw, record) each.
+def coverage_at_risk(errors: Flags, uncertainty: Array, risk: float, weights: Array | None = None) -> Array:
+    """(draw,): the largest share of recordings, the most certain first, with an error rate of at most `risk`; or 0."""
+    kept, remaining = cumulate(errors, uncertainty, as_weights(weights, len(errors)))
+    size, slope = np.diff(kept, axis=1), ratio(np.diff(remaining, axis=1), np.diff(kept, axis=1)) - risk
+    margin = risk * kept - remaining  # errors that may still be added
+    # whole steps where the margin lasts, otherwise as many recordings as it pays for
+    affordable = np.floor(np.nan_to_num(ratio(margin[:, :-1], slope)) + _TOLERANCE)
+    taken = np.where(margin[:, 1:] >= -_TOLERANCE, size, np.clip(affordable, 0, size))
+    reached = np.where(taken > 0, kept[:, :-1] + taken, 0.0)
+    return np.asarray(reached.max(axis=1) / kept[:, -1])
 
-    Recordings of equal uncertainty could come in any order, so each of them counts as their mean.
+
+def errors_caught(errors: Flags, uncertainty: Array, budget: float, weights: Array | None = None) -> Array:
+    """(draw,): the share of all errors among the most uncertain share `budget` of the recordings; NaN without errors.
+
+    A part of a recording counts as that part.
     """
-    order = np.argsort(uncertainty, kind="stable")
-    ordered = weights[:, order]
-    remaining = ordered * errors[order]
-    starts = np.flatnonzero(np.diff(uncertainty[order], prepend=-np.inf))
-    if len(starts) < len(order):
-        sizes = np.diff(starts, append=len(order))
-        shares = ratio(np.add.reduceat(remaining, starts, axis=1), np.add.reduceat(ordered, starts, axis=1))
-        remaining = np.nan_to_num(np.repeat(shares, sizes, axis=1)) * ordered
-    return np.cumsum(ordered, axis=1), np.cumsum(remaining, axis=1)
-
-
-def _prepend_zero(curve: Array) -> Array:
-    return np.concatenate([np.zeros((len(curve), 1)), curve], axis=1)
+    kept, remaining = cumulate(errors, uncertainty, as_weights(weights, len(errors)))
+    left = interpolate(kept, remaining, (1 - budget) * kept[:, -1])
+    return ratio(remaining[:, -1] - left, remaining[:, -1])

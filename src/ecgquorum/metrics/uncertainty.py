@@ -43,17 +43,21 @@ def uncertainty_accuracy(correct: Flags, uncertainty: Array, weights: Array | No
 
 
 def threshold_auc(curve: Array) -> Array:
-    """(draw,): the area under each curve over thresholds, by the trapezoid rule.
+    """(draw,): the area under each curve over thresholds by the trapezoid rule, divided by the width it covers.
 
-    Thresholds at which the curve is NaN are left out; NaN where fewer than two are left.
+    Thresholds at which the curve is NaN are left out. A curve with a single value has that value; one with none, NaN.
     """
-    x = thresholds()
-    areas = np.full(len(curve), np.nan)
-    for draw, y in enumerate(curve):
-        known = np.isfinite(y)
-        if known.sum() >= 2:
-            areas[draw] = np.trapezoid(y[known], x[known])
-    return areas
+    defined = np.isfinite(curve)
+    segments = defined[:, 1:] & defined[:, :-1]
+    middles = np.where(segments, (curve[:, 1:] + curve[:, :-1]) / 2, 0.0)
+    areas = ratio(middles.sum(axis=1), segments.sum(axis=1).astype(np.float64))
+    return np.where(segments.any(axis=1), areas, threshold_mean(curve))
+
+
+def threshold_mean(curve: Array) -> Array:
+    """(draw,): the plain mean over the thresholds at which the curve is defined, as in the authors' notebook."""
+    defined = np.isfinite(curve)
+    return ratio(np.where(defined, curve, 0.0).sum(axis=1), defined.sum(axis=1).astype(np.float64))
 
 
 def uncertainty_gap(correct: Flags, uncertainty: Array, weights: Array | None = None) -> Array:

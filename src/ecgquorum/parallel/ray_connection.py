@@ -1,6 +1,6 @@
 """Connect to a Ray cluster, or start one on this machine; refuse clusters without token authentication.
 
-Whoever can send a request to a Ray cluster can run any code on it. `ray start` listens on every network interface, also
+Anyone who can send a request to a Ray cluster can run any code on it. `ray start` listens on every network interface, also
 when it is given a loopback address, so only its token protects it.
 """
 

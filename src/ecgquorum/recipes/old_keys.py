@@ -29,5 +29,8 @@ def check_old_keys(recipe: Any) -> None:
     if isinstance(recipe.get("strategies"), list | tuple):
         names = ", ".join(f'"{name}"' for name in recipe["strategies"])
         found.append(f"the strategies that a study compares are now compare = [{names}]")
+    evaluation = recipe.get("evaluation")
+    if isinstance(evaluation, Mapping) and evaluation.get("normalise") == "evaluated":
+        found.append('evaluation.normalise = "evaluated" is now "authors"')
     if found:
         raise ValueError("; ".join(found))

@@ -82,7 +82,9 @@ class EvaluationRecipe(RecipePart):
     part:            of the cohort: "test", or "tune" while choices are still to be made
     epsilons:        strengths of the attacks, in the units of the input; absent: the paper's for the input's scaling
     attacks:         the paper's PGD and SAP on member 0, then PGD and a confident attack on the ensemble, by default
-    normalise:       uncertainty by its range on the "training" part, or, as the authors do, on the "evaluated" one
+    normalise:       the mutual information to uncertainty by its range: "training": minimum to maximum on the train
+                     part; "authors": minimum to maximum on the natural evaluated recordings, as for the paper's
+                     tables; "robust": 0 to the 99.9 % quantile on the train part
     masking_records: number of recordings for the checks for gradient masking; 0: no checks
     seed:            for attacks with randomness, and for the choice of recordings
     """
@@ -90,7 +92,7 @@ class EvaluationRecipe(RecipePart):
     part: Literal["test", "tune"] = "test"
     epsilons: Annotated[tuple[Positive, ...], Field(min_length=1)] | None = None
     attacks: tuple[AttackRecipe, ...] = USUAL_ATTACKS
-    normalise: Literal["training", "evaluated"] = "training"
+    normalise: Literal["training", "authors", "robust"] = "training"
     masking_records: Annotated[int, Field(ge=0)] = 32
     seed: Annotated[int, Field(ge=0)] = 0
 

@@ -49,7 +49,7 @@ def deferral_figure(card: Scorecard) -> Figure | None:
                 kept, errors = mixed_deferral_curve(strengths, assignments)
             else:
                 kept, errors = metrics.deferral_curve(~strengths[0].correct, strengths[0].uncertainty)
-            area = card.estimate(ensemble=one.name, attack=attack, target=target, metric="augrc")
+            area = card.estimate(ensemble=one.name, attack=attack, target=target, metric="augrc", detail="")
             ax.plot(100 * kept, 100 * errors, label=_format_area(one.name, area), **line_style(e))
             ax.plot([0, 100], [0, 100 * errors[-1]], color=GREY, linewidth=0.6, linestyle=":")
             highest = max(highest, 100 * errors[-1])

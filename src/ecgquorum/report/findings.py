@@ -59,12 +59,19 @@ def _differences(card: Scorecard) -> Iterator[str]:
         yield f"Members here: {'; '.join(networks)}. The paper's: 13 dilated blocks, trained on clean recordings."
     if any("harden" in one.strategy for one in card.ensembles):
         yield "The paper does not harden: each strategy with `harden` is compared with the paper's without it."
-    part = "training part" if card.evaluation.get("normalise") == "training" else f"{data.part} part"
     yield (
-        f"Uncertainty is normalised by its range on the {part} (the paper: on the test part). Attacks do not change "
-        "padding. Exact duplicates were left out before the split."
+        f"Uncertainty is normalised by {describe_normalisation(card)} (the paper: by its range on the natural test "
+        "part). Attacks do not change padding. Exact duplicates were left out before the split."
     )
     yield "Intervals are over recordings, for one training of each strategy: another seed may differ by more."
+
+
+def describe_normalisation(card: Scorecard) -> str:
+    """By which range uncertainty is normalised."""
+    return {
+        "training": "its range on the training part",
+        "robust": "0 and its 99.9 % quantile on the training part",
+    }.get(str(card.evaluation.get("normalise")), f"its range on the natural {card.data.part} part")
 
 
 def masking_findings(card: Scorecard, ensemble: str) -> list[str]:

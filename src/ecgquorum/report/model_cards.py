@@ -38,6 +38,7 @@ def select_results(scorecard: Scorecard, card: Mapping[str, Any]) -> dict[str, A
     """Select the scorecard's results of the model with this card, to be kept in the card."""
     one = _find_model(scorecard, card)
     rows = [row for row in scorecard.find(ensemble=one.name) if row.target != MEMBERS and row.estimate]
+    rows = [row for row in rows if row.metric in METRICS and (row.metric == "f1" or not row.detail)]
     data = scorecard.data
     return {
         "source": data.source,
@@ -46,7 +47,7 @@ def select_results(scorecard: Scorecard, card: Mapping[str, Any]) -> dict[str, A
         "same_cohort": one.same_cohort,
         "n_recordings": data.n_recordings,
         "unit": data.unit,
-        "rows": [{name: getattr(row, name) for name in _FIELDS} for row in rows if row.metric in METRICS],
+        "rows": [{name: getattr(row, name) for name in _FIELDS} for row in rows],
     }
 
 

@@ -12,7 +12,7 @@ from ecgquorum.evaluation.merge import merge_scorecards
 from ecgquorum.evaluation.metric_rows import rows_to_csv
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.report.figures import draw_figures
-from ecgquorum.report.findings import list_notes, masking_findings
+from ecgquorum.report.findings import describe_normalisation, list_notes, masking_findings
 from ecgquorum.report.published_results import paper_data_set
 from ecgquorum.report.table_formats import to_csv, to_latex, to_markdown
 from ecgquorum.report.tables import build_tables
@@ -56,6 +56,7 @@ def write_report(cards: Scorecard | Sequence[Scorecard], out: str | Path) -> Pat
                 "figures": figures,
                 "paper": paper_data_set(card.data.classes),
                 "notes": list_notes(card),
+                "normalisation": describe_normalisation(card),
                 "masking": {one.name: masking_findings(card, one.name) for one in card.ensembles},
             }
         )

@@ -9,7 +9,7 @@ from ecgquorum.evaluation.metric_rows import MetricRow
 from ecgquorum.evaluation.mixed_conditions import DRAWS
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.metrics import Estimate
-from ecgquorum.report.published_results import paper_value
+from ecgquorum.report.published_results import paper_data_set, paper_value
 
 PAPER_METRICS = {
     "accuracy": "Accuracy (%)",
@@ -21,13 +21,20 @@ FURTHER_METRICS = {
     "macro_f1": "macro F1 (%)",
     "ece": "ECE (%)",
     "ece_raw": "ECE, raw (%)",
+    "adaptive_ece": "adaptive ECE (%)",
     "brier": "Brier (×100)",
     "brier_raw": "Brier, raw (×100)",
+    "nll": "NLL (nat ×100)",
     "uncertainty_gap": "uncertainty gap (×100)",
     "augrc": "AUGRC (%)",
     "aurc": "AURC (%)",
     "risk_at_80": "risk at 80 % (%)",
     "risk_at_90": "risk at 90 % (%)",
+}
+SCORE_METRICS = {
+    "error_auroc": "AUROC of error detection",
+    "augrc": "AUGRC",
+    "errors_caught_at_10": "errors among the 10 % with the highest score",
 }
 PAIR_METRICS = {
     "adjusted_r2": "Adjusted R²: variance of the second member's features that is linear in the first one's (%)",
@@ -35,6 +42,10 @@ PAIR_METRICS = {
     "disagreement": "Disagreement: recordings for which two members predict different classes (%)",
     "error_correlation": "Correlation of two members' errors (%)",
 }
+NOT_COMPARABLE = (
+    "Not compared with the paper, whose results are normalised by the natural evaluated recordings: evaluate with "
+    '`normalise = "authors"` for that.'
+)
 Best = Callable[[list[float]], float]
 
 
@@ -94,6 +105,7 @@ def build_tables(card: Scorecard) -> list[ReportTable]:
         *(_paper_table(card, metric, title) for metric, title in PAPER_METRICS.items()),
         *(_stronger_attacks_table(card, metric, PAPER_METRICS[metric]) for metric in ("accuracy", "r_iu_auc")),
         _deferral_table(card),
+        _score_table(card),
         _further_table(card),
         _class_table(card),
         _member_table(card),
@@ -135,12 +147,16 @@ def _build_table(
 
 def _paper_table(card: Scorecard, metric: str, title: str) -> ReportTable:
     """Natural, then every attack on all recordings, from weak to strong."""
+    comparable = is_comparable(card, metric)
+    note = "" if comparable or not paper_data_set(card.data.classes) else NOT_COMPARABLE
     conditions = [c for c in card.conditions if c.records is None]
     columns = (
         _Column(_heading(c), "natural" if c.attack == NATURAL else f"{c.epsilon:g}", _under(c, metric))
         for c in conditions
     )
-    return _build_table(card, metric, f"{title}, ε in {card.data.unit}", columns, best=max, with_paper=True)
+    return _build_table(
+        card, metric, f"{title}, ε in {card.data.unit}", columns, note=note, best=max, with_paper=comparable
+    )
 
 
 def _stronger_attacks_table(card: Scorecard, metric: str, title: str) -> ReportTable:
@@ -162,7 +178,11 @@ def _deferral_table(card: Scorecard) -> ReportTable:
     found = dict.fromkeys((row.attack, row.target) for row in card.find(metric="augrc"))
     mixed = [(attack, target) for attack, target in found if attack.startswith(MIXED)]
     columns = (
-        _Column("", f"{attack}, {target}".rstrip(", "), {"attack": attack, "target": target, "metric": "augrc"})
+        _Column(
+            "",
+            f"{attack}, {target}".rstrip(", "),
+            {"attack": attack, "target": target, "metric": "augrc", "detail": ""},
+        )
         for attack, target in ((NATURAL, ""), *mixed)
     )
     note = (
@@ -174,9 +194,22 @@ def _deferral_table(card: Scorecard) -> ReportTable:
     return _build_table(card, "deferral", title, columns, note=note, best=min)
 
 
+def _score_table(card: Scorecard) -> ReportTable:
+    scores = dict.fromkeys(row.detail for row in card.find(metric="error_auroc"))
+    columns = (
+        _Column(title, score.replace("_", " "), _under(Condition(), metric) | {"detail": score})
+        for metric, title in SCORE_METRICS.items()
+        for score in scores
+    )
+    note = "AUROC 50: no better than chance. Lower is better for AUGRC, higher for the others."
+    return _build_table(card, "scores", "Errors found by each score, natural recordings (%)", columns, note=note)
+
+
 def _further_table(card: Scorecard) -> ReportTable:
     columns = (
-        _Column("natural recordings", title, _under(Condition(), metric)) for metric, title in FURTHER_METRICS.items()
+        _Column("natural recordings", title, _under(Condition(), metric))
+        for metric, title in FURTHER_METRICS.items()
+        if any(card.find(metric=metric))  # older scorecards lack some
     )
     return _build_table(card, "further_metrics", "Further metrics", columns)
 
@@ -199,6 +232,7 @@ def _member_table(card: Scorecard) -> ReportTable:
 
 def _pair_table(card: Scorecard, metric: str, title: str) -> ReportTable:
     wanted = _under(_OF_MEMBERS, metric)
+    del wanted["detail"]
     pairs = dict.fromkeys(row.detail for row in card.find(**wanted))
     return _build_table(card, metric, title, (_Column("members", pair, wanted | {"detail": pair}) for pair in pairs))
 
@@ -231,6 +265,7 @@ def _under(condition: Condition, metric: str) -> dict[str, Any]:
         "target": condition.target,
         "epsilon": condition.epsilon,
         "metric": metric,
+        "detail": "",
     }
 
 
@@ -247,6 +282,11 @@ def _make_cell(row: MetricRow | None, paper_of: Scorecard | None) -> TableCell:
     paper = find_paper_value(row, paper_of) if paper_of else None
     ours = row.estimate.times(100) if row.estimate else None
     return TableCell(ours, None if paper is None else 100 * paper, row.reason)
+
+
+def is_comparable(card: Scorecard, metric: str) -> bool:
+    """Whether the paper computed this metric in the same way; R_cc, R_iu and UA depend on the normalisation."""
+    return metric == "accuracy" or card.evaluation.get("normalise") == "authors"
 
 
 def find_paper_value(row: MetricRow, card: Scorecard) -> float | None:

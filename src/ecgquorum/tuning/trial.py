@@ -127,7 +127,7 @@ def _read_metrics(card: Scorecard) -> dict[str, Estimate]:
         measure = name.partition("_under_attack")[0]
         condition = card.conditions[_CONDITIONS.index(name.removeprefix(measure))]
         estimate = card.estimate(
-            attack=condition.attack, target=condition.target, epsilon=condition.epsilon, metric=measure
+            attack=condition.attack, target=condition.target, epsilon=condition.epsilon, metric=measure, detail=""
         )
         if estimate is not None:
             found[name] = estimate

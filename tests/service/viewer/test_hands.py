@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from ecgquorum.recordings.leads import STANDARD_LEADS
 
@@ -47,12 +48,15 @@ def test_touch_pans_and_zooms(visit, site):
     settle(page)
     assert (picture(page) != before).any()
     page.get_by_role("button", name="Caliper").tap()
+    settle(page)
     touch("touchStart", 100)
     for x in (120, 150, 180, 100 + 25 * PX_PER_MM):
         touch("touchMove", x)
     touch("touchEnd")
     settle(page)
-    ms = page.locator(".ecg-caliper-label").text_content().split()[0]
+    label = page.locator(".ecg-caliper-label")
+    expect(label).not_to_be_empty()
+    ms = label.text_content().split()[0]
     assert int(ms) == pytest.approx(1000, abs=1000 / (25 * PX_PER_MM))
     page.keyboard.press("Escape")
     touch("touchStart", 150, 200)
