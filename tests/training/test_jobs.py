@@ -45,7 +45,7 @@ def test_a_job_is_identified_by_everything_that_determines_it(plan_of):
     for old, new, changed in (
         ("projected = 4", "projected = 5", [False, True, True]),
         ("projected = 4", "projected = 4\nform = 'paper'", [False, True, True]),
-        ("projected = 4", "projected = 4\nweight = 0.2", [False, False, False]),  # a default, written out
+        ("projected = 4", "projected = 4\nweight = 0.05", [False, False, False]),  # a default, written out
         ("epochs = 2\nbatch_size", "epochs = 3\nbatch_size", [True, True, True]),
         ("width = 0.125", "width = 0.25", [True, True, True]),
         ("[input]", "[input]\nleads = 1", [False, False, False]),

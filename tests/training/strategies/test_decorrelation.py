@@ -105,6 +105,7 @@ def test_logits_are_not_stored(step_of):
 
 
 def test_defaults_follow_the_form():
+    assert [Decorrelation(form).weight for form in ("logits", "conditional", "paper")] == [0.05, 0.3, 0.2]
     assert [Decorrelation(form).projected for form in ("logits", "conditional", "paper")] == [16, 16, 32]
     assert Decorrelation().form == "logits"
     assert Decorrelation("paper", projected=7).parameters["projected"] == 7

@@ -22,6 +22,7 @@ Form = Literal["logits", "conditional", "paper"]
 """What is decorrelated: "logits", within each class; "conditional", features within each class; "paper", features as
 published."""
 
+_WEIGHT: dict[Form, float] = {"logits": 0.05, "conditional": 0.3, "paper": 0.2}
 _PROJECTED: dict[Form, int] = {"logits": 16, "conditional": 16, "paper": 32}
 
 
@@ -38,7 +39,7 @@ class Decorrelation(Strategy):
     Outputs of earlier members are those of the same view of the recordings (cropped, scaled and flipped alike), before
     anything attacks them.
 
-    weight:     lambda
+    weight:     lambda; None: 0.05 for "logits", 0.3 for "conditional", 0.2 for "paper"
     projected:  number of random directions; None: 32 for "paper" (r, those that predict), else 16 (q)
     projection: "paper" only, what is projected: "regressor" (the published code), "regressor-with-ones" (the paper's
                 algorithm) or "regressand" (its displayed equation)
@@ -48,7 +49,7 @@ class Decorrelation(Strategy):
     uses_earlier_members: ClassVar[bool] = True
 
     form: Form = "logits"
-    weight: float = 0.2
+    weight: float | None = None
     projected: int | None = None
     projection: Projection = "regressor"
     whiten: bool = False
@@ -66,7 +67,8 @@ class Decorrelation(Strategy):
             raise TrainingError(
                 f'strategy dec: whiten and projection are options of form = "paper", found form = "{self.form}"'
             )
-        object.__setattr__(self, "projected", self._n_projected)  # so that recipes and cards say it
+        object.__setattr__(self, "weight", self._weight)  # so that recipes and cards say it
+        object.__setattr__(self, "projected", self._n_projected)
 
     @property
     def uses_earlier_logits(self) -> bool:
@@ -101,7 +103,7 @@ class Decorrelation(Strategy):
         if not (step.earlier or step.earlier_logits):
             return 0.0
         if self.form == "paper":
-            return self.weight * step.batch_loss(partial(self._published_loss, step), "decorrelation")
+            return self._weight * step.batch_loss(partial(self._published_loss, step), "decorrelation")
         if self.form == "logits" and not step.earlier_logits:
             raise ValueError('form = "logits" needs the earlier members, not their stored features')
         labels = step.labels()
@@ -113,7 +115,7 @@ class Decorrelation(Strategy):
                 outputs, earlier, labels, generator=step.generator, n_projected=self._n_projected
             )
 
-        return self.weight * step.batch_loss(loss, "decorrelation", logits=self.form == "logits")
+        return self._weight * step.batch_loss(loss, "decorrelation", logits=self.form == "logits")
 
     def _published_loss(self, step: Step, features: Tensor, earlier: Sequence[Tensor]) -> Tensor:
         return decorrelation(
@@ -124,6 +126,10 @@ class Decorrelation(Strategy):
             projection=self.projection,
             whiten=self.whiten,
         )
+
+    @property
+    def _weight(self) -> float:
+        return _WEIGHT[self.form] if self.weight is None else self.weight
 
     @property
     def _n_projected(self) -> int:
