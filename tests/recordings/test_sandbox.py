@@ -78,8 +78,9 @@ def test_workers_survive_an_idle_kill_and_an_early_stop(paths):
         assert kinds(sandbox.run(paths[:1])) == [PreparedRecording]
         (pid,) = sandbox.pids
         os.kill(pid, signal.SIGKILL)
-        while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
-            time.sleep(0.01)
+        state, threads = Path(f"/proc/{pid}/stat"), Path(f"/proc/{pid}/task")
+        while state.read_text().rpartition(")")[2].split()[0] != "Z" or len(list(threads.iterdir())) > 1:
+            time.sleep(0.01)  # its pipe is closed when its last thread has ended
         assert kinds(sandbox.run(paths)) == [PreparedRecording] * 3
         outcomes = sandbox.run(paths)
         next(outcomes)
