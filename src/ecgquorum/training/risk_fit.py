@@ -1,0 +1,259 @@
+"""Fit the scores "distance" and "risk" of an ensemble, on the train and tune parts of its cohort."""
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgquorum import metrics
+from ecgquorum._internal.seeds import numpy_generator
+from ecgquorum.cohorts import Cohort
+from ecgquorum.ensemble import Ensemble, Prediction
+from ecgquorum.ensemble.bundle import pack_weights
+from ecgquorum.ensemble.distance import FeatureDistance
+from ecgquorum.ensemble.risk import RISK_INPUTS, RiskModel, risk_inputs
+from ecgquorum.errors import CohortError, FittingError, MemberError
+from ecgquorum.metrics import Array, Flags
+from ecgquorum.metrics.logistic import cross_fit_logistic, fit_monotone_logistic
+from ecgquorum.progress import NO_PROGRESS, Progress
+from ecgquorum.training.risk_conditions import Indices, RiskCondition, default_conditions
+
+MIN_RECORDS = 50
+"""Tune recordings that it takes to fit a risk."""
+
+N_TRAIN = 2048
+"""Training recordings that the distance is fitted on, at most."""
+
+NATURAL = "natural"
+BUDGET = 0.1
+_BATCH = 32
+
+
+@dataclass(frozen=True)
+class RiskOptions:
+    """How `fit_risk` works.
+
+    conditions:     beside natural recordings; None: attacks and corruptions of `default_conditions`
+    natural_weight: of all natural recordings together; the other conditions share the rest equally
+    records:        tune recordings under every other condition, at most
+    folds:          of the cross-fitting
+    """
+
+    conditions: Sequence[RiskCondition] | None = None
+    natural_weight: float = 0.5
+    records: int = 200
+    folds: int = 5
+    seed: int = 0
+    progress: Progress = NO_PROGRESS
+
+
+@dataclass(frozen=True, eq=False)
+class RiskSamples:
+    """Predictions of tune recordings under all conditions, one row for each recording and condition.
+
+    scores:    name -> (row,) · inputs: (row, input), those of `RISK_INPUTS` that there are
+    errors:    (row,) · weights: (row,), with a sum of 1 · records, conditions: (row,), numbers of each
+    """
+
+    names: tuple[str, ...]
+    inputs: Array
+    scores: dict[str, Array]
+    errors: Flags
+    weights: Array
+    records: Indices
+    conditions: Indices
+
+    def columns(self, inputs: Sequence[str]) -> Array:
+        """(row, input): these inputs."""
+        return self.inputs[:, [self.names.index(name) for name in inputs]]
+
+
+def fit_risk(ensemble: Ensemble, cohort: Cohort, options: RiskOptions | None = None) -> RiskModel:
+    """Fit the feature distance on the train part and the risk on the tune part; the ensemble uses both from then on.
+
+    The risk is fitted under natural, attacked and corrupted conditions. Its inputs are those with the smallest
+    cross-fitted loss among the sets that do not rank natural errors worse than 1 - max p (by AUGRC, cross-fitted).
+    """
+    options = options or RiskOptions()
+    _check(ensemble, cohort)
+    ensemble.risk_model = None
+    ensemble.distance = _fit_distance(ensemble, cohort, options.progress)
+    conditions = list(default_conditions(ensemble.input) if options.conditions is None else options.conditions)
+    samples = _collect(ensemble, cohort, conditions, options)
+    folds = _folds(cohort, options)[samples.records]
+    chosen, crossed = _choose_inputs(samples, folds)
+    intercept, coefficients = fit_monotone_logistic(samples.columns(chosen), samples.errors, samples.weights)
+    ensemble.risk_model = RiskModel(
+        chosen,
+        tuple(coefficients.tolist()),
+        intercept,
+        {
+            "weights_sha256": hashlib.sha256(pack_weights(ensemble)).hexdigest(),
+            "temperature": ensemble.temperature,
+            "classes": list(ensemble.classes),
+            "data_hash": cohort.data_hash,
+            "distance_sha256": ensemble.distance.sha256 if ensemble.distance else "",
+        },
+        {
+            "n_records": len(cohort.part("tune")),
+            "folds": options.folds,
+            "seed": options.seed,
+            "calibration_error": _rounded(
+                metrics.probability_calibration_error(crossed, samples.errors, samples.weights[None])
+            ),
+            "conditions": list(_describe_conditions([NATURAL, *(one.name for one in conditions)], samples, crossed)),
+        },
+    )
+    return ensemble.risk_model
+
+
+def _check(ensemble: Ensemble, cohort: Cohort) -> None:
+    """Raise an error if the ensemble's risk cannot be fitted on the cohort."""
+    spec, known = ensemble.input, ensemble.card.get("data_hash", cohort.data_hash)
+    if (cohort.classes, cohort.leads, cohort.rate_hz) != (ensemble.classes, spec.leads, spec.rate_hz):
+        raise CohortError(f"{cohort.path}: expected the classes, leads and rate of the model, found others")
+    if known != cohort.data_hash:
+        raise CohortError(
+            f"{cohort.path}: its data hash is {cohort.data_hash[:12]}..., that of the model's cohort {known[:12]}...; "
+            "build the cohort that the model was trained on, as its card says, or tune recordings may be trained on"
+        )
+    n_records = len(cohort.part("tune"))
+    if n_records < MIN_RECORDS:
+        raise FittingError(
+            f"{cohort.path}: a risk needs at least {MIN_RECORDS} tune recordings, found {n_records}; "
+            "risk stays 1 - the largest probability"
+        )
+
+
+def _fit_distance(ensemble: Ensemble, cohort: Cohort, progress: Progress) -> FeatureDistance | None:
+    """Fit the distance on training recordings; None if a member has no features."""
+    indices = _spread(cohort.part("train"), N_TRAIN)
+    features: list[list[Array]] = []
+    try:
+        for start, some in _batches(indices, cohort):
+            progress.update("features of training recordings", start, len(indices))
+            features.append(ensemble.member_features(cohort.batch(some, ensemble.input))[1])
+    except MemberError:
+        return None
+    order = np.concatenate([some for _, some in _batches(indices, cohort)])
+    return FeatureDistance.fit([np.concatenate(one) for one in zip(*features, strict=True)], cohort.labels[order])
+
+
+def _collect(
+    ensemble: Ensemble, cohort: Cohort, conditions: Sequence[RiskCondition], options: RiskOptions
+) -> RiskSamples:
+    """Predict the natural tune part, and some of it under every condition."""
+    tune = cohort.part("tune")
+    positions = _spread(np.arange(len(tune)), options.records)
+    natural = ensemble.predict_part(cohort, "tune")
+    found = [(natural, np.arange(len(tune)))]
+    for number, condition in enumerate(conditions):
+        options.progress.update(f"risk: {condition.name}", number, len(conditions))
+        found.append(_predict_condition(ensemble, cohort, condition, positions, options.seed))
+    shares = [options.natural_weight] + [(1 - options.natural_weight) / max(1, len(conditions))] * len(conditions)
+    names = tuple(name for name in RISK_INPUTS if _is_known(name, natural))
+    predictions, records = zip(*found, strict=True)
+    weights = np.concatenate([np.full(len(one), share / len(one)) for share, one in zip(shares, records, strict=True)])
+    return RiskSamples(
+        names,
+        np.concatenate([risk_inputs(names, one.probs, one.member_probs, one.distance) for one in predictions]),
+        {name: np.concatenate([one.score(name) for one in predictions]) for name in (*names, "risk")},
+        np.concatenate([one.label_index != cohort.labels[tune[where]] for one, where in found]),
+        weights / weights.sum(),
+        np.concatenate(records),
+        np.repeat(np.arange(len(found)), [len(one) for one in records]),
+    )
+
+
+def _is_known(name: str, natural: Prediction) -> bool:
+    """Whether the predictions have an input; a single member has no mutual information."""
+    if name == "mutual_information":
+        return len(natural.member_probs[0]) > 1
+    return name != "distance" or natural.distance is not None
+
+
+def _predict_condition(
+    ensemble: Ensemble, cohort: Cohort, condition: RiskCondition, positions: Indices, seed: int
+) -> tuple[Prediction, Indices]:
+    """Predict some tune recordings under a condition; also returns their positions in the tune part, in that order."""
+    tune = cohort.part("tune")
+    order, outputs = [], []
+    for _, some in _batches(tune[positions], cohort):
+        order.append(np.searchsorted(tune, some))
+        outputs.append(ensemble.member_outputs(condition.make(ensemble, cohort, some, seed)))
+    probs, distances = (np.concatenate(one) for one in zip(*outputs, strict=True))
+    where = np.concatenate(order)
+    return ensemble.make_prediction([cohort.rows[i].id for i in tune[where]], probs, distances), where
+
+
+def _choose_inputs(samples: RiskSamples, folds: Indices) -> tuple[tuple[str, ...], Array]:
+    """Choose the inputs; also returns the risk of every row by the model that was fitted without its recording."""
+    natural = samples.conditions == 0
+
+    def natural_area(score: Array) -> float:
+        return float(metrics.augrc(samples.errors[natural], score[natural])[0])
+
+    limit = natural_area(samples.scores["risk"])  # 1 - max p, since no model is fitted yet
+    tried: list[tuple[float, tuple[str, ...], Array]] = []
+    for size in range(len(samples.names)):
+        for more in combinations(samples.names[1:], size):
+            inputs = (samples.names[0], *more)
+            crossed = cross_fit_logistic(samples.columns(inputs), samples.errors, samples.weights, folds)
+            if natural_area(crossed) <= limit or not more:
+                likelihood = np.where(samples.errors, crossed, 1 - crossed)
+                tried.append((float(-samples.weights @ np.log(np.maximum(likelihood, 1e-12))), inputs, crossed))
+    _, inputs, crossed = min(tried, key=lambda one: one[0])
+    return inputs, crossed
+
+
+def _describe_conditions(names: Sequence[str], samples: RiskSamples, crossed: Array) -> Iterator[dict[str, Any]]:
+    """What was measured under each condition; the risk is cross-fitted."""
+    for number, name in enumerate(names):
+        rows = samples.conditions == number
+        errors, scores = samples.errors[rows], samples.scores | {"risk": crossed}
+        yield {
+            "name": name,
+            "n_records": int(rows.sum()),
+            "weight": _rounded(samples.weights[rows].sum()),
+            "error_rate": _rounded(errors.mean()),
+            "mean_risk": _rounded(crossed[rows].mean()),
+            "scores": {
+                score: {
+                    "error_auroc": _rounded(metrics.error_auroc(errors, values[rows])),
+                    "aurc": _rounded(metrics.aurc(errors, values[rows])),
+                    "augrc": _rounded(metrics.augrc(errors, values[rows])),
+                    "errors_caught_at_10": _rounded(metrics.errors_caught(errors, values[rows], BUDGET)),
+                }
+                for score, values in scores.items()
+            },
+        }
+
+
+def _rounded(value: Any) -> float | None:
+    """A number of the card; None where it is not defined."""
+    number = float(np.asarray(value).item())
+    return round(number, 5) if math.isfinite(number) else None
+
+
+def _folds(cohort: Cohort, options: RiskOptions) -> Indices:
+    """(tune recording,): its fold; recordings of a patient are in the same one."""
+    rows = [cohort.rows[index] for index in cohort.part("tune")]
+    groups, numbers = np.unique([row.patient or f"recording {row.id}" for row in rows], return_inverse=True)
+    drawn = numpy_generator(options.seed, "risk folds").permutation(len(groups)) % options.folds
+    return np.asarray(drawn[numbers])
+
+
+def _spread(indices: Indices, wanted: int) -> Indices:
+    """At most `wanted` of the indices, evenly spread."""
+    return indices[:: max(1, math.ceil(len(indices) / wanted))]
+
+
+def _batches(indices: Indices, cohort: Cohort) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Batches of recordings of similar length, and where each starts."""
+    ordered = indices[cohort.by_length(indices)]
+    return ((start, ordered[start : start + _BATCH]) for start in range(0, len(ordered), _BATCH))
