@@ -74,6 +74,17 @@ def pack_weights(ensemble: Ensemble) -> bytes:
     return bytes_from_tensors({name: _compress(tensor) for name, tensor in ensemble.members.state_dict().items()})
 
 
+def describe_fitted_on(ensemble: Ensemble, data_hash: str) -> dict[str, Any]:
+    """Return what a risk that is fitted now is fitted on: it is refused where any of it is different."""
+    return {
+        "weights_sha256": hashlib.sha256(pack_weights(ensemble)).hexdigest(),
+        "temperature": ensemble.temperature,
+        "classes": list(ensemble.classes),
+        "data_hash": data_hash,
+        "distance_sha256": ensemble.distance.sha256 if ensemble.distance else "",
+    }
+
+
 def replace_risk(path: str | Path, out: str | Path, ensemble: Ensemble, facts: Mapping[str, Any]) -> Path:
     """Write the bundle of `path` to the new folder `out` with the risk and the distance of `ensemble`, and facts."""
     source, out, card = _copy_source(path, out)

@@ -18,6 +18,8 @@ from ecgquorum.metrics.weighting import Array, Labels
 class FeatureDistance:
     """The mean over members of the Mahalanobis distance of their features from the nearest class of the training part.
 
+    `fit_risk` scales it so that the median of natural tune recordings is 1.
+
     means:      for each member, (class, feature)
     whitenings: for each member, W (feature, feature) with W W^T = inverse covariance within classes
     """
@@ -30,7 +32,11 @@ class FeatureDistance:
         """Fit it on training recordings; features: for each member, (record, feature) · labels: (record,)."""
         fitted = [fit_mahalanobis(one, labels) for one in features]
         means, whitenings = zip(*fitted, strict=True)
-        return cls(*(tuple(one.astype(np.float32).astype(np.float64) for one in kind) for kind in (means, whitenings)))
+        return cls(tuple(map(_round, means)), tuple(map(_round, whitenings)))
+
+    def divided_by(self, divisor: float) -> "FeatureDistance":
+        """The distance in another unit."""
+        return FeatureDistance(self.means, tuple(_round(one / divisor) for one in self.whitenings))
 
     def measure(self, features: Sequence[Array]) -> Array:
         """(record,): the distance; features: for each member, (record, feature)."""
@@ -58,3 +64,8 @@ class FeatureDistance:
         except (SafetensorError, KeyError) as error:
             raise BundleError(f"expected the means and covariances of {n_members} members, found: {error}") from error
         return cls(*found)
+
+
+def _round(values: Array) -> Array:
+    """To single precision, as it is stored."""
+    return np.asarray(values.astype(np.float32).astype(np.float64))

@@ -38,7 +38,7 @@ class Result:
     entropy:                  of the mean raw probabilities, in nats
     mutual_information:       between members and class, in nats
     uncertainty:              mutual information, normalised by its range in training; may exceed 1
-    distance:                 of the members' features from those of the training recordings, about 1 there
+    distance:                 of the members' features from those of the training recordings; typically 1
     risk:                     estimated probability that the label is wrong
     decision:                 "certain", "deferred" or "unreadable"; empty if no policy was applied and the quality is
                               good

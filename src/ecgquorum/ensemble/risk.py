@@ -20,7 +20,7 @@ from ecgquorum.metrics.weighting import Array
 RISK_INPUTS = ("confidence", "mutual_information", "distance")
 """What the model may use."""
 
-_SMALLEST = 1e-3  # added inside logarithms, so that the rounding of probabilities near 0 and 1 does not matter
+_SMALLEST = 1e-3  # added before logarithms and roots, so that the rounding of small probabilities does not matter
 
 _FITTED_ON = {
     "weights_sha256": "weights",
@@ -36,8 +36,8 @@ def risk_inputs(names: tuple[str, ...], probs: Array, member_probs: Array, dista
     """(record, input): the inputs of the model; each grows with the doubt.
 
     confidence:         ln((q + s) / (1 - q + s)) of q = 1 - the largest calibrated probability, s = 0.001
-    mutual_information: ln(I + s)
-    distance:           ln(distance)
+    mutual_information: sqrt(I + s)
+    distance:           max(0, ln(distance)): it counts where it is above 1, the median of natural tune recordings
 
     probs: (record, class), calibrated · member_probs: (record, member, class), raw · distance: (record,)
     """
@@ -47,11 +47,11 @@ def risk_inputs(names: tuple[str, ...], probs: Array, member_probs: Array, dista
             doubt = 1 - probs.max(axis=1)
             columns.append(np.log((doubt + _SMALLEST) / (1 - doubt + _SMALLEST)))
         elif name == "mutual_information":
-            columns.append(np.log(mutual_information(member_probs) + _SMALLEST))
+            columns.append(np.sqrt(mutual_information(member_probs) + _SMALLEST))
         elif distance is None:
             raise EcgQuorumError("the risk was fitted with a feature distance, which this prediction does not have")
         else:
-            columns.append(np.log(distance + _SMALLEST))
+            columns.append(np.log(np.maximum(distance, 1.0)))
     return np.stack(columns, axis=1)
 
 

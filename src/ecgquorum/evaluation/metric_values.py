@@ -98,8 +98,8 @@ def _uncertainty_metrics(predictions: LabelledPredictions, area: Callable[[Array
 def _score_metrics(predictions: LabelledPredictions) -> Iterator[_Metric]:
     """How well each uncertainty score ranks the errors."""
     errors = ~predictions.correct
-    for name, score in SCORES.items():
-        values = score(predictions.raw_member_probs)
+    scores = {name: score(predictions.raw_member_probs) for name, score in SCORES.items()}
+    for name, values in (scores | dict(predictions.fitted_scores)).items():
         found = (
             _Metric("error_auroc", partial(metrics.error_auroc, errors, values), _missing(~errors), name),
             _Metric("aurc", partial(metrics.aurc, errors, values), "", name),

@@ -1,9 +1,9 @@
 """Fit the scores "distance" and "risk" of an ensemble, on the train and tune parts of its cohort."""
 
-import hashlib
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -14,7 +14,7 @@ from ecgquorum import metrics
 from ecgquorum._internal.seeds import numpy_generator
 from ecgquorum.cohorts import Cohort
 from ecgquorum.ensemble import Ensemble, Prediction
-from ecgquorum.ensemble.bundle import pack_weights
+from ecgquorum.ensemble.bundle import describe_fitted_on
 from ecgquorum.ensemble.distance import FeatureDistance
 from ecgquorum.ensemble.risk import RISK_INPUTS, RiskModel, risk_inputs
 from ecgquorum.errors import CohortError, FittingError, MemberError
@@ -28,6 +28,9 @@ MIN_RECORDS = 50
 
 N_TRAIN = 2048
 """Training recordings that the distance is fitted on, at most."""
+
+NATURAL_WEIGHTS = (0.75, 0.9, 1.0)
+"""Weights of the natural recordings that are tried where the one that was asked for ranks natural errors badly."""
 
 NATURAL = "natural"
 BUDGET = 0.1
@@ -46,7 +49,7 @@ class RiskOptions:
 
     conditions: Sequence[RiskCondition] | None = None
     natural_weight: float = 0.5
-    records: int = 200
+    records: int = 150
     folds: int = 5
     seed: int = 0
     progress: Progress = NO_PROGRESS
@@ -57,7 +60,7 @@ class RiskSamples:
     """Predictions of tune recordings under all conditions, one row for each recording and condition.
 
     scores:    name -> (row,) · inputs: (row, input), those of `RISK_INPUTS` that there are
-    errors:    (row,) · weights: (row,), with a sum of 1 · records, conditions: (row,), numbers of each
+    errors:    (row,) · weights: (row,), with a sum of 1 · conditions, folds: (row,), numbers of each
     """
 
     names: tuple[str, ...]
@@ -65,8 +68,29 @@ class RiskSamples:
     scores: dict[str, Array]
     errors: Flags
     weights: Array
-    records: Indices
     conditions: Indices
+    folds: Indices
+
+    @property
+    def natural_weight(self) -> float:
+        """Of all natural recordings together."""
+        return float(self.weights[self.conditions == 0].sum())
+
+    def reweighted(self, natural_weight: float) -> Array:
+        """(row,): the weights, with this one for all natural recordings together."""
+        natural, known = self.conditions == 0, self.natural_weight
+        others = (1 - natural_weight) / (1 - known) if known < 1 else 0.0
+        return self.weights * np.where(natural, natural_weight / known, others)
+
+    def measure(self, metric: Callable[[Flags, Array], Array], score: Array, condition: int) -> float:
+        """The mean over folds of a metric of a score under a condition; NaN if it is defined in none.
+
+        Risks of two folds are not compared: a fold with more errors is left to a model that has seen fewer.
+        """
+        rows = [(self.conditions == condition) & (self.folds == fold) for fold in np.unique(self.folds)]
+        found = [float(metric(self.errors[some], score[some])[0]) for some in rows if some.any()]
+        defined = [value for value in found if math.isfinite(value)]
+        return sum(defined) / len(defined) if defined else math.nan
 
     def columns(self, inputs: Sequence[str]) -> Array:
         """(row, input): these inputs."""
@@ -76,37 +100,36 @@ class RiskSamples:
 def fit_risk(ensemble: Ensemble, cohort: Cohort, options: RiskOptions | None = None) -> RiskModel:
     """Fit the feature distance on the train part and the risk on the tune part; the ensemble uses both from then on.
 
-    The risk is fitted under natural, attacked and corrupted conditions. Its inputs are those with the smallest
-    cross-fitted loss among the sets that do not rank natural errors worse than 1 - max p (by AUGRC, cross-fitted).
+    The risk is fitted under natural, attacked and corrupted conditions. Its inputs, and the weight of the natural
+    recordings in the fit, are those with the smallest cross-fitted loss among the ones that do not rank natural errors
+    worse than 1 - max p (by AUGRC, cross-fitted).
     """
     options = options or RiskOptions()
     _check(ensemble, cohort)
     ensemble.risk_model = None
     ensemble.distance = _fit_distance(ensemble, cohort, options.progress)
+    natural = _predict_natural(ensemble, cohort)
     conditions = list(default_conditions(ensemble.input) if options.conditions is None else options.conditions)
-    samples = _collect(ensemble, cohort, conditions, options)
-    folds = _folds(cohort, options)[samples.records]
-    chosen, crossed = _choose_inputs(samples, folds)
-    intercept, coefficients = fit_monotone_logistic(samples.columns(chosen), samples.errors, samples.weights)
+    samples = _collect(ensemble, cohort, natural, conditions, options)
+    chosen = _choose(samples)
+    weights = samples.reweighted(chosen.natural_weight)
+    intercept, coefficients = fit_monotone_logistic(samples.columns(chosen.inputs), samples.errors, weights)
     ensemble.risk_model = RiskModel(
-        chosen,
+        chosen.inputs,
         tuple(coefficients.tolist()),
         intercept,
-        {
-            "weights_sha256": hashlib.sha256(pack_weights(ensemble)).hexdigest(),
-            "temperature": ensemble.temperature,
-            "classes": list(ensemble.classes),
-            "data_hash": cohort.data_hash,
-            "distance_sha256": ensemble.distance.sha256 if ensemble.distance else "",
-        },
+        describe_fitted_on(ensemble, cohort.data_hash),
         {
             "n_records": len(cohort.part("tune")),
             "folds": options.folds,
             "seed": options.seed,
+            "natural_weight": _rounded(chosen.natural_weight),
             "calibration_error": _rounded(
-                metrics.probability_calibration_error(crossed, samples.errors, samples.weights[None])
+                metrics.probability_calibration_error(chosen.crossed, samples.errors, samples.weights[None])
             ),
-            "conditions": list(_describe_conditions([NATURAL, *(one.name for one in conditions)], samples, crossed)),
+            "conditions": list(
+                _describe_conditions([NATURAL, *(one.name for one in conditions)], samples, chosen.crossed)
+            ),
         },
     )
     return ensemble.risk_model
@@ -144,13 +167,26 @@ def _fit_distance(ensemble: Ensemble, cohort: Cohort, progress: Progress) -> Fea
     return FeatureDistance.fit([np.concatenate(one) for one in zip(*features, strict=True)], cohort.labels[order])
 
 
+def _predict_natural(ensemble: Ensemble, cohort: Cohort) -> Prediction:
+    """Predict the natural tune part; the ensemble's distance is scaled so that its median there is 1."""
+    natural = ensemble.predict_part(cohort, "tune")
+    if ensemble.distance is None or natural.distance is None:
+        return natural
+    median = max(float(np.median(natural.distance)), 1e-9)
+    ensemble.distance = ensemble.distance.divided_by(median)
+    return replace(natural, distance=natural.distance / median)
+
+
 def _collect(
-    ensemble: Ensemble, cohort: Cohort, conditions: Sequence[RiskCondition], options: RiskOptions
+    ensemble: Ensemble,
+    cohort: Cohort,
+    natural: Prediction,
+    conditions: Sequence[RiskCondition],
+    options: RiskOptions,
 ) -> RiskSamples:
-    """Predict the natural tune part, and some of it under every condition."""
+    """Predict some tune recordings under every condition, and add the natural ones."""
     tune = cohort.part("tune")
     positions = _spread(np.arange(len(tune)), options.records)
-    natural = ensemble.predict_part(cohort, "tune")
     found = [(natural, np.arange(len(tune)))]
     for number, condition in enumerate(conditions):
         options.progress.update(f"risk: {condition.name}", number, len(conditions))
@@ -165,8 +201,8 @@ def _collect(
         {name: np.concatenate([one.score(name) for one in predictions]) for name in (*names, "risk")},
         np.concatenate([one.label_index != cohort.labels[tune[where]] for one, where in found]),
         weights / weights.sum(),
-        np.concatenate(records),
         np.repeat(np.arange(len(found)), [len(one) for one in records]),
+        _folds(cohort, options)[np.concatenate(records)],
     )
 
 
@@ -191,45 +227,63 @@ def _predict_condition(
     return ensemble.make_prediction([cohort.rows[i].id for i in tune[where]], probs, distances), where
 
 
-def _choose_inputs(samples: RiskSamples, folds: Indices) -> tuple[tuple[str, ...], Array]:
-    """Choose the inputs; also returns the risk of every row by the model that was fitted without its recording."""
-    natural = samples.conditions == 0
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A set of inputs, fitted with a weight of the natural recordings.
 
-    def natural_area(score: Array) -> float:
-        return float(metrics.augrc(samples.errors[natural], score[natural])[0])
+    crossed: (row,), the risk by the model that was fitted without the row's recording
+    loss:    of `crossed`, with the weights of the conditions that were asked for
+    area:    AUGRC of the natural recordings by `crossed`
+    """
 
-    limit = natural_area(samples.scores["risk"])  # 1 - max p, since no model is fitted yet
-    tried: list[tuple[float, tuple[str, ...], Array]] = []
-    for size in range(len(samples.names)):
-        for more in combinations(samples.names[1:], size):
-            inputs = (samples.names[0], *more)
-            crossed = cross_fit_logistic(samples.columns(inputs), samples.errors, samples.weights, folds)
-            if natural_area(crossed) <= limit or not more:
-                likelihood = np.where(samples.errors, crossed, 1 - crossed)
-                tried.append((float(-samples.weights @ np.log(np.maximum(likelihood, 1e-12))), inputs, crossed))
-    _, inputs, crossed = min(tried, key=lambda one: one[0])
-    return inputs, crossed
+    inputs: tuple[str, ...]
+    natural_weight: float
+    crossed: Array
+    loss: float
+    area: float
+
+
+def _choose(samples: RiskSamples) -> _Candidate:
+    """Return the candidate with the smallest loss among those that rank natural errors no worse than 1 - max p.
+
+    Where errors under other conditions are confident, a fit that has to explain them gives the confidence too small a
+    weight for natural recordings. So every set of inputs is also fitted with larger weights of these, up to 1.
+    """
+    shares = [samples.natural_weight, *(share for share in NATURAL_WEIGHTS if share > samples.natural_weight)]
+    sets = [(samples.names[0], *more) for size in range(3) for more in combinations(samples.names[1:], size)]
+    tried = [_try(samples, inputs, share) for inputs in sets for share in shares]
+    limit = samples.measure(metrics.augrc, samples.scores["risk"], 0)  # 1 - max p, since no model is fitted yet
+    fair = [one for one in tried if one.area <= limit + 1e-9]
+    return min(fair or [tried[len(shares) - 1]], key=lambda one: one.loss)  # or the confidence of natural recordings
+
+
+def _try(samples: RiskSamples, inputs: tuple[str, ...], natural_weight: float) -> _Candidate:
+    columns, weights = samples.columns(inputs), samples.reweighted(natural_weight)
+    crossed = cross_fit_logistic(columns, samples.errors, weights, samples.folds)
+    likelihood = np.maximum(np.where(samples.errors, crossed, 1 - crossed), 1e-12)
+    loss = float(-samples.weights @ np.log(likelihood))
+    return _Candidate(inputs, natural_weight, crossed, loss, samples.measure(metrics.augrc, crossed, 0))
 
 
 def _describe_conditions(names: Sequence[str], samples: RiskSamples, crossed: Array) -> Iterator[dict[str, Any]]:
     """What was measured under each condition; the risk is cross-fitted."""
+    measured: dict[str, Callable[[Flags, Array], Array]] = {
+        "error_auroc": metrics.error_auroc,
+        "aurc": metrics.aurc,
+        "augrc": metrics.augrc,
+        "errors_caught_at_10": partial(metrics.errors_caught, budget=BUDGET),
+    }
     for number, name in enumerate(names):
         rows = samples.conditions == number
-        errors, scores = samples.errors[rows], samples.scores | {"risk": crossed}
         yield {
             "name": name,
             "n_records": int(rows.sum()),
             "weight": _rounded(samples.weights[rows].sum()),
-            "error_rate": _rounded(errors.mean()),
+            "error_rate": _rounded(samples.errors[rows].mean()),
             "mean_risk": _rounded(crossed[rows].mean()),
             "scores": {
-                score: {
-                    "error_auroc": _rounded(metrics.error_auroc(errors, values[rows])),
-                    "aurc": _rounded(metrics.aurc(errors, values[rows])),
-                    "augrc": _rounded(metrics.augrc(errors, values[rows])),
-                    "errors_caught_at_10": _rounded(metrics.errors_caught(errors, values[rows], BUDGET)),
-                }
-                for score, values in scores.items()
+                score: {key: _rounded(samples.measure(metric, values, number)) for key, metric in measured.items()}
+                for score, values in (samples.scores | {"risk": crossed}).items()
             },
         }
 
