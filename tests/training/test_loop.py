@@ -108,6 +108,18 @@ def test_gradients_are_clipped_to_their_norm(context_of, plan_of, tiny_ensemble)
     assert moved.norm().item() == pytest.approx(1e-3, rel=1e-2)
 
 
+def test_the_head_is_fitted_again_at_the_end_where_asked_for(context_of, plan_of, tiny_ensemble, tmp_path):
+    plan = plan_of("baseline")
+    states = {}
+    for refit in (False, True):
+        options = plan.recipe.training.model_copy(update={"epochs": 1, "refit_head": refit})
+        context = context_of([copy.deepcopy(tiny_ensemble.members[0])], options=options)
+        job, phase = dataclasses.replace(plan_jobs(plan, "data")[0], epochs=1), BasePhase(options, plan.strategy)
+        states[refit] = fit_job(job, phase, context, tmp_path / str(refit), lambda *_: None, lambda _: None).best
+    changed = {name for name, tensor in states[False].items() if not torch.equal(tensor, states[True][name])}
+    assert changed == {"0.head.weight", "0.head.bias"}
+
+
 def test_the_one_cycle_rises_and_falls():
     options = TrainingRecipe(learning_rate=2.0)
     rates = [learning_rate(options, step, 100) for step in range(100)]

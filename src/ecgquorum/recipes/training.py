@@ -94,6 +94,7 @@ class TrainingRecipe(RecipePart):
     clip:            the gradient is scaled down to this norm where it is larger; absent: never
     ema:             decay of the moving average of the weights, which is validated, and kept at the end; 0: no average,
                      the epoch with the best accuracy on the tune part is kept
+    refit_head:      in the end, fit the last layer again on the train part without repeats and augmentation
     """
 
     epochs: Count = 20
@@ -109,6 +110,7 @@ class TrainingRecipe(RecipePart):
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
     clip: Positive | None = None
     ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    refit_head: bool = False
 
     @property
     def is_augmented(self) -> bool:

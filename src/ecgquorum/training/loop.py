@@ -1,5 +1,6 @@
 """The training loop: a checkpoint after every epoch; the average of the weights is kept, or the best epoch."""
 
+import copy
 import math
 import time
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ecgquorum._internal.seeds import derive_seed
 from ecgquorum.errors import DivergedError
@@ -16,6 +17,7 @@ from ecgquorum.parallel import distributed
 from ecgquorum.recipes import TrainingRecipe
 from ecgquorum.training.batches import n_batches
 from ecgquorum.training.checkpoint import Checkpoint, copy_weights, optimiser_state, restore_optimiser
+from ecgquorum.training.head_refit import refit_head
 from ecgquorum.training.history import HistoryRow
 from ecgquorum.training.jobs import TrainingJob
 from ecgquorum.training.phase import Phase, PhaseContext
@@ -62,6 +64,8 @@ def fit_job(
             score = (tuned.accuracy, -tuned.loss)
             if average or epoch == 0 or score > state.best_score:
                 state.best, state.best_score = copy_weights(context.network), score
+        if options.refit_head and epoch + 1 == options.epochs:
+            state.best = _refit_heads(context, state.best)
         row = {
             "phase": job.phase,
             "member": job.label,
@@ -152,6 +156,15 @@ def _train_epoch(
             seen += len(batch.label)
             on_batch(epoch + 1, number + 1, steps_per_epoch, value.item())
     return total / seen
+
+
+def _refit_heads(context: PhaseContext, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights with the last layer of each member fitted again."""
+    members = copy.deepcopy(context.network)
+    members.load_state_dict(weights)
+    for member in members:
+        refit_head(member, context.cohort, context.spec)
+    return copy_weights(members)
 
 
 def _restore(path: Path, job: TrainingJob, context: PhaseContext, optimiser: torch.optim.Optimizer) -> Checkpoint:
