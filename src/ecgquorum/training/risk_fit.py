@@ -44,13 +44,14 @@ class RiskOptions:
     conditions:     beside natural recordings; None: attacks and corruptions of `default_conditions`
     natural_weight: of all natural recordings together; the other conditions share the rest equally
     records:        tune recordings under every other condition, at most
-    folds:          of the cross-fitting
+    folds, repeats: of the cross-fitting: recordings are assigned to folds at random, so many times
     """
 
     conditions: Sequence[RiskCondition] | None = None
     natural_weight: float = 0.5
     records: int = 150
     folds: int = 5
+    repeats: int = 10
     seed: int = 0
     progress: Progress = NO_PROGRESS
 
@@ -60,7 +61,8 @@ class RiskSamples:
     """Predictions of tune recordings under all conditions, one row for each recording and condition.
 
     scores:    name -> (row,) · inputs: (row, input), those of `RISK_INPUTS` that there are
-    errors:    (row,) · weights: (row,), with a sum of 1 · conditions, folds: (row,), numbers of each
+    errors:    (row,) · weights: (row,), with a sum of 1 · conditions: (row,), their numbers
+    folds:     (repeat, row), the numbers of the folds
     """
 
     names: tuple[str, ...]
@@ -83,14 +85,23 @@ class RiskSamples:
         return self.weights * np.where(natural, natural_weight / known, others)
 
     def measure(self, metric: Callable[[Flags, Array], Array], score: Array, condition: int) -> float:
-        """The mean over folds of a metric of a score under a condition; NaN if it is defined in none.
+        """The mean over folds and repeats of a metric under a condition; NaN if it is defined in none.
 
         Risks of two folds are not compared: a fold with more errors is left to a model that has seen fewer.
+
+        score: (row,), or (repeat, row) where it is cross-fitted
         """
-        rows = [(self.conditions == condition) & (self.folds == fold) for fold in np.unique(self.folds)]
-        found = [float(metric(self.errors[some], score[some])[0]) for some in rows if some.any()]
+        found = []
+        for folds, values in zip(self.folds, np.broadcast_to(score, self.folds.shape), strict=True):
+            rows = [(self.conditions == condition) & (folds == fold) for fold in np.unique(folds)]
+            found += [float(metric(self.errors[some], values[some])[0]) for some in rows if some.any()]
         defined = [value for value in found if math.isfinite(value)]
         return sum(defined) / len(defined) if defined else math.nan
+
+    def cross_fit(self, inputs: Sequence[str], weights: Array) -> Array:
+        """(repeat, row): the risk by the model that was fitted without the fold of the row."""
+        columns = self.columns(inputs)
+        return np.stack([cross_fit_logistic(columns, self.errors, weights, folds) for folds in self.folds])
 
     def columns(self, inputs: Sequence[str]) -> Array:
         """(row, input): these inputs."""
@@ -122,10 +133,13 @@ def fit_risk(ensemble: Ensemble, cohort: Cohort, options: RiskOptions | None = N
         {
             "n_records": len(cohort.part("tune")),
             "folds": options.folds,
+            "repeats": options.repeats,
             "seed": options.seed,
             "natural_weight": _rounded(chosen.natural_weight),
             "calibration_error": _rounded(
-                metrics.probability_calibration_error(chosen.crossed, samples.errors, samples.weights[None])
+                metrics.probability_calibration_error(
+                    chosen.crossed.mean(axis=0), samples.errors, samples.weights[None]
+                )
             ),
             "conditions": list(
                 _describe_conditions([NATURAL, *(one.name for one in conditions)], samples, chosen.crossed)
@@ -202,7 +216,7 @@ def _collect(
         np.concatenate([one.label_index != cohort.labels[tune[where]] for one, where in found]),
         weights / weights.sum(),
         np.repeat(np.arange(len(found)), [len(one) for one in records]),
-        _folds(cohort, options)[np.concatenate(records)],
+        _draw_folds(cohort, options)[:, np.concatenate(records)],
     )
 
 
@@ -231,7 +245,7 @@ def _predict_condition(
 class _Candidate:
     """A set of inputs, fitted with a weight of the natural recordings.
 
-    crossed: (row,), the risk by the model that was fitted without the row's recording
+    crossed: (repeat, row), the cross-fitted risk
     loss:    of `crossed`, with the weights of the conditions that were asked for
     area:    AUGRC of the natural recordings by `crossed`
     """
@@ -258,10 +272,9 @@ def _choose(samples: RiskSamples) -> _Candidate:
 
 
 def _try(samples: RiskSamples, inputs: tuple[str, ...], natural_weight: float) -> _Candidate:
-    columns, weights = samples.columns(inputs), samples.reweighted(natural_weight)
-    crossed = cross_fit_logistic(columns, samples.errors, weights, samples.folds)
+    crossed = samples.cross_fit(inputs, samples.reweighted(natural_weight))
     likelihood = np.maximum(np.where(samples.errors, crossed, 1 - crossed), 1e-12)
-    loss = float(-samples.weights @ np.log(likelihood))
+    loss = float((-np.log(likelihood) @ samples.weights).mean())
     return _Candidate(inputs, natural_weight, crossed, loss, samples.measure(metrics.augrc, crossed, 0))
 
 
@@ -280,7 +293,7 @@ def _describe_conditions(names: Sequence[str], samples: RiskSamples, crossed: Ar
             "n_records": int(rows.sum()),
             "weight": _rounded(samples.weights[rows].sum()),
             "error_rate": _rounded(samples.errors[rows].mean()),
-            "mean_risk": _rounded(crossed[rows].mean()),
+            "mean_risk": _rounded(crossed[:, rows].mean()),
             "scores": {
                 score: {key: _rounded(samples.measure(metric, values, number)) for key, metric in measured.items()}
                 for score, values in (samples.scores | {"risk": crossed}).items()
@@ -294,12 +307,12 @@ def _rounded(value: Any) -> float | None:
     return round(number, 5) if math.isfinite(number) else None
 
 
-def _folds(cohort: Cohort, options: RiskOptions) -> Indices:
-    """(tune recording,): its fold; recordings of a patient are in the same one."""
+def _draw_folds(cohort: Cohort, options: RiskOptions) -> Indices:
+    """(repeat, tune recording): its fold; recordings of a patient are in the same one."""
     rows = [cohort.rows[index] for index in cohort.part("tune")]
     groups, numbers = np.unique([row.patient or f"recording {row.id}" for row in rows], return_inverse=True)
-    drawn = numpy_generator(options.seed, "risk folds").permutation(len(groups)) % options.folds
-    return np.asarray(drawn[numbers])
+    rng = numpy_generator(options.seed, "risk folds")
+    return np.stack([rng.permutation(len(groups))[numbers] % options.folds for _ in range(options.repeats)])
 
 
 def _spread(indices: Indices, wanted: int) -> Indices:
