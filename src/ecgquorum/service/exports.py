@@ -48,7 +48,7 @@ def labels_csv(session: Session) -> str:
                 "label": final.label,
                 "first_label": first.label,
                 "ensemble_label": result.label,
-                "risk": result.risk,
+                "risk": result.document.get("risk"),
                 "uncertainty": result.uncertainty,
                 "audited": "yes" if row.audited else "no",
                 "reader": _quote_formula(final.reader),

@@ -76,8 +76,8 @@ class Policy(ABC):
         """The policy with what it does on the recordings of a tune part, (record,) classes by number."""
         deferred, errors = self.defer(prediction), prediction.label_index != truth
         model = prediction.risk_model.sha256 if prediction.risk_model else ""
-        counts = (int(flags.sum()) for flags in (deferred, errors, errors & deferred))
-        return replace(self, tune=TuneFigures(len(prediction), *counts, model))
+        counts = [int(flags.sum()) for flags in (deferred, errors, errors & deferred)]
+        return replace(self, tune=TuneFigures(len(prediction), counts[0], counts[1], counts[2], model))
 
     @abstractmethod
     def defer(self, prediction: Prediction) -> Flags:
