@@ -1,16 +1,21 @@
-"""95 % intervals over recordings: bootstrap and jackknife."""
+"""95 % intervals over recordings: bootstrap, paired bootstrap and jackknife."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ecgquorum._internal.seeds import numpy_generator
 from ecgquorum.metrics.weighting import Array, Flags
 
 _DRAWS = 1000
 _DRAWS_AT_ONCE = 100  # bounds the memory that the weights take
+
+Metric = Callable[[Array], Array]
+"""Weights (draw, record) -> (draw,), NaN where it is not defined."""
 
 
 @dataclass(frozen=True)
@@ -37,25 +42,48 @@ class Estimate:
 UNDEFINED = Estimate(math.nan, math.nan, math.nan)
 
 
-def bootstrap(metric: Callable[[Array], Array], n_records: int, *, seed: int = 0, draws: int = _DRAWS) -> Estimate:
+def bootstrap(metric: Metric, n_records: int, *, seed: int = 0, draws: int = _DRAWS) -> Estimate:
     """The metric on all recordings, and its 2.5 % and 97.5 % quantiles on recordings drawn with replacement.
 
-    metric: weights (draw, record) -> (draw,), NaN where it is not defined; such draws are left out
+    Draws on which the metric is not defined are left out.
     """
     value = float(metric(np.ones((1, n_records)))[0])
-    rng = numpy_generator(seed, "bootstrap")
-    replicates = []
-    for start in range(0, draws, _DRAWS_AT_ONCE):
-        size = min(_DRAWS_AT_ONCE, draws - start)
-        drawn = rng.integers(n_records, size=(size, n_records)) + n_records * np.arange(size)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=size * n_records).reshape(size, n_records)
-        replicates.append(metric(counts.astype(np.float64)))
-    defined = np.concatenate(replicates)
+    counts = _draw_counts(n_records, seed, draws)
+    starts = range(0, draws, _DRAWS_AT_ONCE)
+    defined = np.concatenate([metric(counts[start : start + _DRAWS_AT_ONCE].astype(np.float64)) for start in starts])
     defined = defined[np.isfinite(defined)]
     if not np.isfinite(value) or len(defined) == 0:
         return Estimate(value, math.nan, math.nan)
     low, high = np.quantile(defined, [0.025, 0.975])
     return Estimate(value, float(low), float(high))
+
+
+def paired_difference(
+    first: Sequence[Metric], second: Sequence[Metric], n_records: int, *, seed: int = 0, draws: int = _DRAWS
+) -> Estimate:
+    """mean(first) - mean(second), with both sides computed on the same draws of recordings (paired bootstrap).
+
+    Recordings that are hard for both sides move both alike, so the interval is narrower than that of two separate
+    samples. Several metrics on a side are those of several trainings, of which the mean is compared.
+    """
+
+    def mean(metrics: Sequence[Metric], weights: Array) -> Array:
+        return np.asarray(np.mean([metric(weights) for metric in metrics], axis=0))
+
+    return bootstrap(lambda weights: mean(first, weights) - mean(second, weights), n_records, seed=seed, draws=draws)
+
+
+@lru_cache(maxsize=1)
+def _draw_counts(n_records: int, seed: int, draws: int) -> NDArray[np.uint16]:
+    """(draw, record): how often each recording is drawn; the same for every metric of the same recordings."""
+    rng = numpy_generator(seed, "bootstrap")
+    counts = np.empty((draws, n_records), dtype=np.uint16)
+    for start in range(0, draws, _DRAWS_AT_ONCE):
+        size = min(_DRAWS_AT_ONCE, draws - start)
+        drawn = rng.integers(n_records, size=(size, n_records)) + n_records * np.arange(size)[:, None]
+        counts[start : start + size] = np.bincount(drawn.ravel(), minlength=size * n_records).reshape(size, n_records)
+    counts.flags.writeable = False
+    return counts
 
 
 def jackknife(metric: Callable[[Flags], float], n_records: int, *, seed: int = 0, blocks: int = 20) -> Estimate:
