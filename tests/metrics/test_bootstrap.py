@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ecgquorum import metrics
-from ecgquorum.metrics import Estimate, bootstrap, jackknife, paired_difference
+from ecgquorum.metrics import Estimate, bootstrap, jackknife, paired_difference, replicate
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(0, 3))
@@ -54,11 +54,17 @@ def mean_of(values):
     return partial(metrics.weighted_mean, np.asarray(values, dtype=float))
 
 
+def difference(first, second, **options):
+    """The paired difference of means, each over several trainings."""
+    sides = [[replicate(mean_of(one), len(one), **options) for one in side] for side in (first, second)]
+    return paired_difference(*sides)
+
+
 def test_a_paired_difference_is_the_interval_of_the_records_differences():
     rng = np.random.default_rng(1)
     shared = rng.normal(size=400)
     first, second = shared + 0.1 * rng.normal(size=400) + 0.05, shared + 0.1 * rng.normal(size=400)
-    found = paired_difference([mean_of(first)], [mean_of(second)], 400)
+    found = difference([first], [second])
     oracle = stats.bootstrap(
         (first, second), lambda a, b, axis: (a - b).mean(axis=axis), paired=True, method="percentile", rng=0
     ).confidence_interval
@@ -73,20 +79,20 @@ def test_the_paired_interval_of_two_shares_is_that_of_mcnemar():
     only_first, only_second, n = 60, 30, 853
     first, second = np.arange(n) < 500 + only_first, np.arange(n) < 500
     second = second | (np.arange(n) >= n - only_second)
-    found = paired_difference([mean_of(first)], [mean_of(second)], n)
-    difference = (only_first - only_second) / n
-    spread = 1.96 * np.sqrt((only_first + only_second) / n - difference**2) / np.sqrt(n)
-    assert found.value == pytest.approx(difference)
+    found = difference([first], [second])
+    expected = (only_first - only_second) / n
+    spread = 1.96 * np.sqrt((only_first + only_second) / n - expected**2) / np.sqrt(n)
+    assert found.value == pytest.approx(expected)
     assert (found.high - found.low) / 2 == pytest.approx(spread, rel=0.1)
 
 
 def test_several_trainings_on_a_side_are_compared_by_their_mean():
     rng = np.random.default_rng(2)
     a, b, c = rng.random((3, 50))
-    found = paired_difference([mean_of(a), mean_of(b)], [mean_of(c)], 50)
-    single = paired_difference([mean_of((a + b) / 2)], [mean_of(c)], 50)
+    found = difference([a, b], [c])
+    single = difference([(a + b) / 2], [c])
     assert (found.value, found.low, found.high) == pytest.approx((single.value, single.low, single.high))
-    same = paired_difference([mean_of(a)], [mean_of(a)], 50)
+    same = difference([a], [a])
     assert (same.value, same.low, same.high) == (0, 0, 0)
 
 
@@ -96,6 +102,6 @@ def test_a_paired_interval_covers_the_true_difference_as_often_as_it_says():
     for trial in range(200):
         hard = rng.random(120)
         first, second = (hard < 0.8).astype(float), (hard + 0.2 * rng.random(120) < 0.8).astype(float)
-        found = paired_difference([mean_of(first)], [mean_of(second)], 120, seed=trial, draws=300)
+        found = difference([first], [second], seed=trial, draws=300)
         covered += found.low <= 0.1 <= found.high
     assert 0.88 <= covered / 200 <= 0.99  # 95 %, with 4 standard errors of 200 trials

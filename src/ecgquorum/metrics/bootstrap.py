@@ -43,34 +43,41 @@ UNDEFINED = Estimate(math.nan, math.nan, math.nan)
 
 
 def bootstrap(metric: Metric, n_records: int, *, seed: int = 0, draws: int = _DRAWS) -> Estimate:
-    """The metric on all recordings, and its 2.5 % and 97.5 % quantiles on recordings drawn with replacement.
+    """The metric on all recordings, and its 2.5 % and 97.5 % quantiles on recordings drawn with replacement."""
+    return _interval(replicate(metric, n_records, seed=seed, draws=draws))
 
-    Draws on which the metric is not defined are left out.
+
+def replicate(metric: Metric, n_records: int, *, seed: int = 0, draws: int = _DRAWS) -> Array:
+    """(1 + draw,): the metric on all recordings, then on each draw of recordings with replacement.
+
+    The same number of recordings and the same seed give the same draws, so that replicates of several metrics or models
+    are paired.
     """
-    value = float(metric(np.ones((1, n_records)))[0])
     counts = _draw_counts(n_records, seed, draws)
     starts = range(0, draws, _DRAWS_AT_ONCE)
-    defined = np.concatenate([metric(counts[start : start + _DRAWS_AT_ONCE].astype(np.float64)) for start in starts])
-    defined = defined[np.isfinite(defined)]
-    if not np.isfinite(value) or len(defined) == 0:
-        return Estimate(value, math.nan, math.nan)
-    low, high = np.quantile(defined, [0.025, 0.975])
-    return Estimate(value, float(low), float(high))
+    drawn = (metric(counts[start : start + _DRAWS_AT_ONCE].astype(np.float64)) for start in starts)
+    return np.concatenate([metric(np.ones((1, n_records))), *drawn])
 
 
-def paired_difference(
-    first: Sequence[Metric], second: Sequence[Metric], n_records: int, *, seed: int = 0, draws: int = _DRAWS
-) -> Estimate:
-    """mean(first) - mean(second), with both sides computed on the same draws of recordings (paired bootstrap).
+def paired_difference(first: Sequence[Array], second: Sequence[Array]) -> Estimate:
+    """mean(first) - mean(second), with the interval of the difference on the same draws (paired bootstrap).
 
     Recordings that are hard for both sides move both alike, so the interval is narrower than that of two separate
-    samples. Several metrics on a side are those of several trainings, of which the mean is compared.
+    samples. Several entries on a side are several trainings, of which the mean is compared.
+
+    first, second: results of `replicate` with the same recordings and the same seed
     """
+    return _interval(np.asarray(np.mean(first, axis=0) - np.mean(second, axis=0)))
 
-    def mean(metrics: Sequence[Metric], weights: Array) -> Array:
-        return np.asarray(np.mean([metric(weights) for metric in metrics], axis=0))
 
-    return bootstrap(lambda weights: mean(first, weights) - mean(second, weights), n_records, seed=seed, draws=draws)
+def _interval(replicates: Array) -> Estimate:
+    """The first replicate and the quantiles of the others; those that are not defined are left out."""
+    value, drawn = float(replicates[0]), replicates[1:]
+    drawn = drawn[np.isfinite(drawn)]
+    if not np.isfinite(value) or len(drawn) == 0:
+        return Estimate(value, math.nan, math.nan)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return Estimate(value, float(low), float(high))
 
 
 @lru_cache(maxsize=1)
