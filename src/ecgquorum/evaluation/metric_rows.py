@@ -98,10 +98,9 @@ def pack_row(row: MetricRow) -> dict[str, Any]:
 
 def unpack_row(packed: dict[str, Any], facts: EnsembleFacts, data: str) -> MetricRow:
     """The row that `pack_row` packed."""
-    empty = {"target": "", "detail": "", "reason": ""}
-    return MetricRow(
-        **{"strategy": facts.strategy, "seed": facts.seed, "model": facts.model, "data": data} | empty | packed
-    )
+    of_ensemble = {"strategy": facts.strategy, "seed": facts.seed, "model": facts.model, "data": data}
+    fields: dict[str, Any] = {"target": "", "detail": "", "reason": ""} | of_ensemble | packed
+    return MetricRow(**fields)
 
 
 def rows_to_csv(rows: Sequence[MetricRow]) -> str:

@@ -21,14 +21,18 @@ _DECORRELATION = {"weight": 0.2, "projected": 32, "whiten": False}
 
 
 def list_deviations(recipe: Recipe) -> tuple[str, ...]:
-    """List how a recipe differs from the paper's setting; empty in that setting."""
-    found = [f"{recipe.members} members"] if recipe.members != _MEMBERS else []
+    """List how a recipe differs from the paper's setting, such as "dec: weight 0.05"; empty in that setting.
+
+    Before the colon stands the strategy that differs, or "training".
+    """
+    found = [f"training: {recipe.members} members"] if recipe.members != _MEMBERS else []
     for name, plain in _PLAIN.items():
         value = getattr(recipe.training, name, plain)
         if value != plain:
-            found.append(f"{name} {value:g}")
+            found.append(f"training: {name} {value:g}")
     for name in recipe.parts:
-        found += _differ(name, recipe.strategies.get(name, {}), EPSILONS[recipe.input.scaling][0])
+        options = recipe.strategies.get(name, {})
+        found += [f"{name}: {text}" for text in _differ(name, options, EPSILONS[recipe.input.scaling][0])]
     return tuple(found)
 
 
@@ -37,10 +41,10 @@ def _differ(name: str, options: dict[str, Any], epsilon: float) -> Iterator[str]
     if name == "dec":
         form = options.get("form", "logits")
         if form != "paper":
-            yield f"decorrelation of {form}" if form == "logits" else f"{form} decorrelation"
+            yield f"form {form}"
         for key, value in _DECORRELATION.items():
             if form == "paper" and options.get(key, value) != value:
-                yield f"decorrelation with {key} {options[key]}"
+                yield f"{key} {options[key]}"
     elif name == "part":
         bands = tuple(options.get("bands", PAPER_BANDS))
         if bands != PAPER_BANDS:
@@ -48,11 +52,11 @@ def _differ(name: str, options: dict[str, Any], epsilon: float) -> Iterator[str]
     elif name in ("adv", "dverge"):
         steps = (options.get("steps", 20), options.get("step", 0.1), options.get("epsilon", epsilon))
         if steps != (20, 0.1, epsilon):
-            yield f"{name} with {steps[0]} steps of {steps[1]:g} epsilon, {steps[2]:g}"
+            yield f"{steps[0]} steps of {steps[1]:g} epsilon, {steps[2]:g}"
     elif name == "harden" and {"share", "epsilon"} <= options.keys():
-        yield f"hardened ({options['share']:.0%} of each batch attacked by one step of up to {options['epsilon']:g})"
+        yield f"{options['share']:.0%} of each batch attacked by one step of up to {options['epsilon']:g}"
     else:
-        yield name
+        yield "not a strategy of the paper"
 
 
 def _describe_bands(bands: Bands) -> str:
