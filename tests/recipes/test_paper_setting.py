@@ -21,6 +21,7 @@ def test_the_papers_recipes_are_in_its_setting(name, strategy):
         ("dec+part", {"training": {"crop_s": 30.0, "label_smoothing": 0.05}}, ()),
         ("baseline", {"members": 5}, ("training: 5 members",)),
         ("baseline", {"training": {"gain": 1.5, "flip": 0.5}}, ("training: gain 1.5", "training: flip 0.5")),
+        ("baseline", {"training": {"stretch": 1.15}}, ("training: stretch 1.15",)),
         ("harden", {}, ("harden: 50% of each batch attacked by one step of up to 75",)),
         ("dec", {"strategies": {}}, ("dec: form logits",)),
         ("dec", {"strategies": {"dec": {"form": "conditional"}}}, ("dec: form conditional",)),

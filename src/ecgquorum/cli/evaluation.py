@@ -93,8 +93,8 @@ def report(
     out: Annotated[
         Path,
         typer.Option(
-            help="Folder for the page, figures and tables; NAME.md for one Markdown page; NAME.json to merge scorecards "
-            "of the same recordings."
+            help="Folder for the page, figures and tables; NAME.md for one Markdown page; NAME.json to merge "
+            "scorecards of the same recordings."
         ),
     ],
 ) -> None:

@@ -4,7 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ecgquorum.ensemble import Ensemble
-from ecgquorum.recipes import Recipe, list_deviations, parse_recipe
+from ecgquorum.recipes import Recipe, TrainingRecipe, list_deviations, parse_recipe
+
+_TRAINING_TEXTS = {
+    "crop_s": "random crops of {:g} s",
+    "gain": "gain {:g}",
+    "stretch": "stretch {:g}",
+    "flip": "flip {:g}",
+    "label_smoothing": "label smoothing {:g}",
+    "ema": "weights averaged with {:g}",
+    "refit_head": "last layer fitted again",
+}
 
 
 def name_ensembles(ensembles: Iterable[Ensemble]) -> dict[str, Ensemble]:
@@ -50,10 +60,11 @@ def _make_name(ensemble: Ensemble, parts: tuple[str, ...]) -> str:
 def _describe_network(recipe: Recipe) -> str:
     """The network, and what changes recordings and labels in its training, such as "compact, width 1; 12 epochs"."""
     network = (recipe.member.kind, *(f"{name} {value}" for name, value in recipe.member.options.items()))
-    training = recipe.training
-    shown = {"gain": training.gain > 1, "flip": training.flip > 0, "label_smoothing": training.label_smoothing > 0}
+    training, plain = recipe.training, TrainingRecipe()
     details = [f"{training.epochs} epochs"]
-    if training.crop_s is not None:
-        details.append(f"random crops of {training.crop_s:g} s")
-    details += [f"{name.replace('_', ' ')} {getattr(training, name):g}" for name, is_used in shown.items() if is_used]
+    details += [
+        text.format(getattr(training, name))
+        for name, text in _TRAINING_TEXTS.items()
+        if getattr(training, name) != getattr(plain, name)
+    ]
     return f"{', '.join(network)}; {', '.join(details)}"

@@ -99,8 +99,8 @@ def pack_row(row: MetricRow) -> dict[str, Any]:
 def unpack_row(packed: dict[str, Any], facts: EnsembleFacts, data: str) -> MetricRow:
     """The row that `pack_row` packed."""
     of_ensemble = {"strategy": facts.strategy, "seed": facts.seed, "model": facts.model, "data": data}
-    fields: dict[str, Any] = {"target": "", "detail": "", "reason": ""} | of_ensemble | packed
-    return MetricRow(**fields)
+    values: dict[str, Any] = {"target": "", "detail": "", "reason": ""} | of_ensemble | packed
+    return MetricRow(**values)
 
 
 def rows_to_csv(rows: Sequence[MetricRow]) -> str:

@@ -1,9 +1,9 @@
 """Whether a recipe trains in the paper's setting, so that its ensembles can test the paper's claims.
 
-The setting of Wiedeman & Wang: three members, clean training without gain or flip, decorrelation of features with the
-published loss, weight 0.2 and r = 32, the two complementary ring filters, and adversarial training and DVERGE with 20
-steps of a tenth of the weakest epsilon. Network, optimiser, number of epochs and random crops may differ: they are
-shown beside the results, but are the same for all strategies of a study.
+The setting of Wiedeman & Wang: three members; clean training without gain, stretch or flip; decorrelation of features
+with the published loss, weight 0.2 and r = 32; the two complementary ring filters; adversarial training and DVERGE with
+20 steps of a tenth of the weakest epsilon. Network, optimiser, number of epochs and random crops may differ: they are
+shown beside the results, and are the same for both sides of every comparison.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def list_deviations(recipe: Recipe) -> tuple[str, ...]:
     """
     found = [f"training: {recipe.members} members"] if recipe.members != _MEMBERS else []
     for name, plain in _PLAIN.items():
-        value = getattr(recipe.training, name, plain)
+        value = getattr(recipe.training, name)
         if value != plain:
             found.append(f"training: {name} {value:g}")
     for name in recipe.parts:
