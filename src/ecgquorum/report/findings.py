@@ -51,10 +51,11 @@ def _differences(card: Scorecard) -> Iterator[str]:
     networks = sorted({one.network for one in card.ensembles if one.network})
     if networks:
         yield f"Members here: {'; or '.join(networks)}. The paper's: 13 dilated blocks, 60 s windows, 80 epochs."
-    for deviations, names in _group_by_deviations(card).items():
+    others = {one.name: one.deviations for one in card.ensembles if one.deviations}
+    if others:
         yield (
-            f"Not trained in the paper's setting: {', '.join(names)} ({'; '.join(deviations)}). The paper's results "
-            "stand beside theirs for orientation only."
+            f"Not trained in the paper's setting: {_describe_deviations(others)}. The paper's results stand beside "
+            "theirs for orientation only."
         )
     yield (
         f"Uncertainty is normalised by {describe_normalisation(card)} (the paper: by its range on the natural test "
@@ -64,13 +65,13 @@ def _differences(card: Scorecard) -> Iterator[str]:
         yield "Intervals are over recordings, for one training of each strategy: another seed may differ by more."
 
 
-def _group_by_deviations(card: Scorecard) -> dict[tuple[str, ...], list[str]]:
-    """Names of the ensembles that were not trained in the paper's setting, by how."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for one in card.ensembles:
-        if one.deviations:
-            found.setdefault(one.deviations, []).append(one.name)
-    return found
+def _describe_deviations(by_name: dict[str, tuple[str, ...]]) -> str:
+    """How ensembles were not trained in the paper's setting: what they have in common, then what some have besides."""
+    first, *rest = by_name.values()
+    common = [text for text in first if all(text in deviations for deviations in rest)]
+    besides = {name: [text for text in texts if text not in common] for name, texts in by_name.items()}
+    parts = [", ".join(by_name) + (f" ({', '.join(common)})" if common else "")]
+    return "; ".join([*parts, *(f"{name} also {', '.join(texts)}" for name, texts in besides.items() if texts)])
 
 
 def describe_normalisation(card: Scorecard) -> str:
