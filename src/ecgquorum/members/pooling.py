@@ -57,10 +57,16 @@ class MeanMaxAttentionPooling(nn.Module):
         return torch.cat([_mean(h, mask), highest, attended], dim=1)
 
 
-POOLINGS = {"mean": MeanPooling, "mean+std": MeanStdPooling, "mean+max+attention": MeanMaxAttentionPooling}
+Pooling = MeanPooling | MeanStdPooling | MeanMaxAttentionPooling
+
+POOLINGS: dict[str, type[Pooling]] = {
+    "mean": MeanPooling,
+    "mean+std": MeanStdPooling,
+    "mean+max+attention": MeanMaxAttentionPooling,
+}
 
 
-def build_pooling(name: str, n_channels: int) -> MeanPooling | MeanStdPooling | MeanMaxAttentionPooling:
+def build_pooling(name: str, n_channels: int) -> Pooling:
     """Build the pooling of this name for this number of channels."""
     return POOLINGS[name](n_channels)
 
