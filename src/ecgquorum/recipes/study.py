@@ -14,7 +14,7 @@ WHOLE = "ensemble"
 WHOLE_ONLY = ("confident", "worst")
 """Attacks on the whole ensemble only."""
 
-RESERVED = ("natural", "worst of all", "masking")
+RESERVED = ("natural", "worst of all", "worst of the shared attacks", "masking")
 """Names in tables for conditions that are not attacks."""
 
 EPSILONS = {
