@@ -26,10 +26,8 @@ dropout = 0.0
 [input]
 window_s = 8.0
 [training]
-epochs = 8
+epochs = 12
 batch_size = 32
-[strategies.gal]
-weight = 0.5
 """
 
 
@@ -138,14 +136,14 @@ def test_any_network_trains_with_it_alone_and_in_sums(tiny_cohort, tmp_path):
 
 def test_attacks_on_the_first_member_mislead_the_second_less(tmp_path):
     """Simulated recordings; the first member is the same, so the attacked recordings are, too."""
-    source = open_source("synthetic:physionet2017", records=500, seconds=8.0)
+    source = open_source("synthetic:physionet2017", records=600, seconds=8.0)
     cohort, _ = build_cohort(source, tmp_path / "cohort", split=SplitOptions(tune_share=0.3))
     found = {}
     for strategy in ("baseline", "gal"):
         recipe = parse_recipe(SIMULATED).with_strategy(strategy)
         ensemble = train_ensemble(recipe, cohort, tmp_path / strategy, device="cpu", store=tmp_path / "store")
         first, second = ensemble.members
-        x, valid, y, *_ = cohort.batch(cohort.part("tune"), ensemble.input)
+        x, valid, y = cohort.batch(cohort.part("tune"), ensemble.input)
         attacked = PGD(50.0)(first, x, y, valid)
         with freeze(first, second):
             accuracy = {
@@ -156,9 +154,8 @@ def test_attacks_on_the_first_member_mislead_the_second_less(tmp_path):
         norms = slopes[0].flatten(1).norm(dim=1)
         found[strategy] = accuracy | {"alignment": gradient_alignment(*slopes).item(), "smallest": norms.min().item()}
     plain, gal = found["baseline"], found["gal"]
-    print(found)
-    assert gal["alignment"] < plain["alignment"] - 0.04
-    assert gal["transfer"] > plain["transfer"] + 0.1
-    assert gal["natural"] > plain["natural"] - 0.08
+    assert gal["alignment"] < plain["alignment"] - 0.05
+    assert gal["transfer"] > plain["transfer"] + 0.15
+    assert gal["natural"] > plain["natural"] - 0.05
     assert gal["smallest"] > 0, "not met by recordings without a gradient"
-    assert gal["direct"] < 0.2, "not met by gradients that mislead attacks"
+    assert gal["direct"] < 0.1, "not met by gradients that mislead attacks"
