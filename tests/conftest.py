@@ -38,6 +38,7 @@ members = 2
 window_s = 6.0
 [member]
 width = 0.125
+pooling = "mean"     # learns something in two epochs
 [training]
 epochs = 2
 batch_size = 16

@@ -53,6 +53,22 @@ def test_physionet_from_a_folder_and_from_its_zip_are_the_same(physionet, zipped
     assert json.loads((tmp_path / "one/cohort.json").read_text())["left_out"]["duplicates"] == [["A00011", "A00003"]]
 
 
+def test_a_data_set_in_two_folders_is_the_same_as_in_one(physionet, tmp_path):
+    whole, _ = built(physionet, tmp_path / "whole")
+    lines = (physionet / "REFERENCE-v3.csv").read_text().splitlines(keepends=True)
+    for name, part in (("first", lines[:5]), ("second", lines[5:])):
+        shutil.copytree(physionet, tmp_path / name)
+        (tmp_path / name / "REFERENCE-v3.csv").write_text("".join(part))
+    source = open_source(str(tmp_path / "first"), str(tmp_path / "second"))
+    joined, report = build_cohort(source, tmp_path / "joined", sandbox=False)
+    assert joined.data_hash == whole.data_hash
+    assert report.duplicates == [("A00011", "A00003")]
+    with pytest.raises(CohortError, match=r"two sources have a recording A00000 \(5 in all\)"):
+        open_source(str(physionet), str(tmp_path / "first"))
+    with pytest.raises(CohortError, match="parts of one data set: expected name PhysioNet"):
+        open_source(str(physionet), "synthetic:physionet2017")
+
+
 def test_validation_copies_do_not_hide_the_training_set(physionet, tmp_path):
     whole = tmp_path / "challenge"
     shutil.move(physionet, whole / "training2017")

@@ -3,15 +3,17 @@ import pytest
 import torch
 from scipy.signal import freqz
 
+from ecgquorum.errors import MemberError
 from ecgquorum.members import CompactMember, valid_span
 from ecgquorum.members.compact import Decimation
 from ecgquorum.members.contract import downsample_mask
+from ecgquorum.members.pooling import POOLINGS
 
 
 def random_statistics(network):
     generator = torch.Generator().manual_seed(2)
     for module in network.modules():
-        if isinstance(module, torch.nn.BatchNorm1d):
+        if isinstance(module, torch.nn.BatchNorm2d):
             module.running_mean.copy_(torch.randn(module.num_features, generator=generator))
             module.bias.data.copy_(torch.randn(module.num_features, generator=generator))
     return network.eval()
@@ -23,13 +25,34 @@ def test_compact_has_0_4_million_parameters(n_leads, rate_hz):
     assert 200_000 <= count <= 600_000
 
 
-def test_logits_do_not_depend_on_the_amount_of_padding():
-    network = random_statistics(CompactMember(1, 4, 300.0, width=0.25).double())
+@pytest.mark.parametrize("crop", [True, False])
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_logits_do_not_depend_on_the_amount_of_padding(pooling, crop):
+    network = random_statistics(CompactMember(1, 4, 300.0, width=0.25, pooling=pooling).double())
+    network.crop_padding = crop
     signal = torch.randn(1, 1, 2400, dtype=torch.float64) * 300
     bare = network(signal)
     for left, right in ((96, 96), (960, 0), (0, 480), (4800, 4800)):  # by whole steps of the coarsest grid
         padded = torch.nn.functional.pad(signal, (left, right))
         torch.testing.assert_close(network(padded), bare)
+
+
+@pytest.mark.parametrize(("dilation", "seconds"), [(1, 5.5), (2, 11.3)])
+def test_the_receptive_field_is_as_described(dilation, seconds):
+    network = random_statistics(CompactMember(1, 4, 100.0, width=0.25, dilation=dilation).double())
+    x = torch.ones(1, 1, 3200, dtype=torch.float64, requires_grad=True)
+    recorded = []
+    network.pooling.register_forward_pre_hook(lambda _, inputs: recorded.append(inputs[0]))
+    network(x)
+    (gradient,) = torch.autograd.grad(recorded[0][..., 50].sum(), x)
+    reached = gradient[0, 0].nonzero().flatten()
+    assert (reached[-1] - reached[0] + 1).item() / 100 == pytest.approx(seconds, abs=0.1)
+
+
+@pytest.mark.parametrize(("option", "value"), [("pooling", "median"), ("dilation", 0)])
+def test_wrong_options_are_explained(option, value):
+    with pytest.raises(MemberError, match=f"{option}: expected .*, found"):
+        CompactMember(1, 4, 300.0, **{option: value})
 
 
 def test_downsampled_masks_keep_every_valid_sample():

@@ -4,7 +4,7 @@ import pytest
 from ecgquorum.errors import TrainingError
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import TrainingRecipe
-from ecgquorum.training.batches import epoch_order, make_training_batches, n_batches
+from ecgquorum.training.batches import epoch_order, make_training_batches, n_batches, stretch_signal
 
 
 @pytest.fixture
@@ -58,3 +58,24 @@ def test_gain_and_flip_stay_in_their_bounds(tiny_cohort, spec):
     assert ((factor.abs() > 1 / 1.51) & (factor.abs() < 1.51)).all()
     assert 0.2 < (factor < 0).float().mean() < 0.8
     assert factor.abs().std() > 0.05
+
+
+def test_a_stretched_sine_is_a_slower_sine():
+    seconds = np.arange(3000) / 300
+    signal = np.stack([np.sin(2 * np.pi * hertz * seconds) for hertz in (1, 40)]).astype(np.float32)
+    slower = stretch_signal(signal, 3300, 1.1)
+    expected = np.stack([np.sin(2 * np.pi * hertz * np.arange(3300) / 300 / 1.1) for hertz in (1, 40)])
+    np.testing.assert_allclose(slower[:, 50:-50], expected[:, 50:-50], atol=0.02)
+    assert slower.dtype == np.float32
+
+
+def test_stretching_fills_crops_and_changes_the_length_of_whole_recordings(tiny_cohort, spec):
+    cropped = batches(tiny_cohort, spec, TrainingRecipe(crop_s=2.0, batch_size=48, stretch=1.2))[0]
+    assert cropped.valid.all()
+    whole = batches(tiny_cohort, spec, TrainingRecipe(batch_size=48, stretch=1.2))[0]
+    plain = batches(tiny_cohort, spec, TrainingRecipe(batch_size=48))[0]
+    ratio = (whole.valid.sum(dim=2) / plain.valid.sum(dim=2)).numpy()
+    assert ratio.min() < 0.95
+    assert ratio.min() > 1 / 1.21
+    assert ratio.max() <= 1.21
+    assert np.isfinite(whole.signal.numpy()).all()

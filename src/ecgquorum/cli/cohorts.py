@@ -17,11 +17,11 @@ app.add_typer(cohort_app, name="cohort", rich_help_panel=DATA)
 
 @cohort_app.command("build")
 def cohort_build(
-    source: Annotated[
-        str,
+    sources: Annotated[
+        list[str],
         typer.Argument(
             help="PhysioNet 2017 or CPSC 2018 (folder or zip), any folder or zip with a labels.csv, "
-            "synthetic:physionet2017 or synthetic:cpsc2018."
+            "synthetic:physionet2017 or synthetic:cpsc2018; several folders or zips of one data set are joined."
         ),
     ],
     out: Annotated[Path, typer.Option(help="The cohort's folder; must not exist yet.")],
@@ -48,7 +48,7 @@ def cohort_build(
     """
     from ecgquorum import SplitOptions, build_cohort, open_source
 
-    opened = open_source(source, records=records, seconds=seconds, seed=seed)
+    opened = open_source(*sources, records=records, seconds=seconds, seed=seed)
     split = SplitOptions(test_ids, tune_share, test_share, split_seed)
     with console_progress("reading", err) as progress:
         cohort, report = build_cohort(

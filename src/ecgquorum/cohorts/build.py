@@ -18,7 +18,7 @@ from ecgquorum.cohorts.sources.cpsc2018 import cpsc2018
 from ecgquorum.cohorts.sources.folder import LABELS_FILE, labelled_folder
 from ecgquorum.cohorts.sources.physionet2017 import LABEL_FILES, physionet2017
 from ecgquorum.cohorts.sources.simulated import PREFIX, synthetic
-from ecgquorum.cohorts.sources.source import Source
+from ecgquorum.cohorts.sources.source import Source, join_sources
 from ecgquorum.cohorts.split import DEFAULT_SPLIT, SplitOptions, permutation_test_ids, split_parts
 from ecgquorum.errors import CohortError, FittingError, RecordingError
 from ecgquorum.preprocessing.input_spec import fill_gaps, resample, select_leads
@@ -48,8 +48,12 @@ class BuildReport:
     notices: list[str] = field(default_factory=list)
 
 
-def open_source(source: str, *, records: int = 1000, seconds: float = 30.0, seed: int = 0) -> Source:
-    """Recognise a source: a data set in a folder or archive, a folder with labels, or a simulation."""
+def open_source(*sources: str, records: int = 1000, seconds: float = 30.0, seed: int = 0) -> Source:
+    """Recognise a source: a data set in folders or archives, a folder with labels, or a simulation."""
+    return join_sources([_open_source(source, records, seconds, seed) for source in sources])
+
+
+def _open_source(source: str, records: int, seconds: float, seed: int) -> Source:
     if source.startswith(PREFIX):
         return synthetic(source.removeprefix(PREFIX), records=records, seconds=seconds, seed=seed)
     tree = open_tree(Path(source))

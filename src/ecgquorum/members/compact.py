@@ -1,7 +1,7 @@
 """A small residual network that trains on two CPU cores and takes the same input as the paper's network.
 
 Its first layer is a fixed, differentiable, anti-aliased decimation to about 100 Hz, so that an attack of 50 microvolts
-at 300 Hz means the same for both networks. Padding is masked in every block and in the mean over time: logits do not
+at 300 Hz means the same for both networks. Padding is masked in every block and in the pooling over time: logits do not
 depend on how much of it there is.
 """
 
@@ -14,14 +14,17 @@ from scipy.signal import firwin
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ecgquorum.errors import MemberError
 from ecgquorum.members.contract import downsample_mask, valid_span
 from ecgquorum.members.kernels.batch_max import BatchMax
 from ecgquorum.members.kernels.dropout import Dropout
 from ecgquorum.members.kernels.folding import Folding, is_frozen
+from ecgquorum.members.pooling import POOLINGS, build_pooling
 
 INNER_RATE_HZ = 100.0
 _CHANNELS = (32, 48, 64, 96, 128)
 _KERNEL = 7
+_N_FEATURES = 64
 
 
 class Decimation(nn.Module):
@@ -51,16 +54,18 @@ class _ConvNorm(nn.Module):
     Signals are (batch, channel, 1, time) in channels-last memory, the fastest layout for small shapes on a CPU.
     """
 
-    def __init__(self, n_in: int, n_out: int, kernel: int, step: int) -> None:
+    def __init__(self, n_in: int, n_out: int, kernel: int, step: int, dilation: int = 1) -> None:
         super().__init__()
-        self.conv = nn.Conv2d(n_in, n_out, (1, kernel), (1, step), (0, kernel // 2), bias=False)
+        padding = dilation * (kernel // 2)
+        self.conv = nn.Conv2d(n_in, n_out, (1, kernel), (1, step), (0, padding), (1, dilation), bias=False)
         self.norm = nn.BatchNorm2d(n_out)
         self._folding = Folding()
 
     def forward(self, h: Tensor) -> Tensor:
         if is_frozen(self.conv, self.norm):
             folded = self._folding(self.conv, self.norm)
-            return F.conv2d(h, folded.weight, folded.bias, self.conv.stride, self.conv.padding)
+            conv = self.conv
+            return F.conv2d(h, folded.weight, folded.bias, conv.stride, conv.padding, conv.dilation)
         normalised: Tensor = self.norm(self.conv(h))
         return normalised
 
@@ -78,12 +83,15 @@ class _Stem(nn.Module):
 
 
 class _ResidualBlock(nn.Module):
-    """Two convolutions and a shortcut; the first convolution and the shortcut halve the time resolution."""
+    """Two convolutions and a shortcut; the first convolution and the shortcut halve the time resolution.
 
-    def __init__(self, n_in: int, n_out: int, dropout: float) -> None:
+    dilations: of the two convolutions
+    """
+
+    def __init__(self, n_in: int, n_out: int, dropout: float, dilations: tuple[int, int]) -> None:
         super().__init__()
-        self.first = _ConvNorm(n_in, n_out, _KERNEL, step=2)
-        self.last = _ConvNorm(n_out, n_out, _KERNEL, step=1)
+        self.first = _ConvNorm(n_in, n_out, _KERNEL, step=2, dilation=dilations[0])
+        self.last = _ConvNorm(n_out, n_out, _KERNEL, step=1, dilation=dilations[1])
         self.shortcut = nn.Conv2d(n_in, n_out, 1, bias=False)
         self.dropout = Dropout(dropout)
 
@@ -118,28 +126,48 @@ def _next_mask(mask: Tensor | None) -> Tensor | None:
 
 @final
 class CompactMember(nn.Module):
-    """About 0.4 million parameters at width 1.
+    """About 0.45 million parameters at width 1, and a receptive field of about 11 s.
 
     Blocks pass on a mask (batch, 1, 1, time), 1 on the recording and 0 on padding; None: 1 everywhere.
 
     width:        factor on the number of channels
     dropout:      share of activations dropped in training
+    pooling:      over time: "mean", "mean+std" or "mean+max+attention". After "mean" comes the classifier (the network
+                  of version 0.1); after the others a layer of 64 features, then the classifier.
+    dilation:     of the last convolutions: 1 for a receptive field of 5.5 s, 2 for 11 s
     crop_padding: leave out padding that no recording of the batch reaches; the logits are the same without it
     """
 
     def __init__(
-        self, n_leads: int, n_classes: int, rate_hz: float, *, width: float = 1.0, dropout: float = 0.3
+        self,
+        n_leads: int,
+        n_classes: int,
+        rate_hz: float,
+        *,
+        width: float = 1.0,
+        dropout: float = 0.2,
+        pooling: str = "mean+max+attention",
+        dilation: int = 2,
     ) -> None:
         super().__init__()
-        self.config = {"width": width, "dropout": dropout}
+        if pooling not in POOLINGS:
+            raise MemberError(f"member compact: pooling: expected {', '.join(POOLINGS)}, found {pooling!r}")
+        if dilation < 1:
+            raise MemberError(f"member compact: dilation: expected at least 1, found {dilation}")
+        self.config = {"width": width, "dropout": dropout, "pooling": pooling, "dilation": dilation}
         self.crop_padding = True
         channels = [max(4, round(c * width)) for c in _CHANNELS]
+        dilations = [(1, 1), (1, 1), (1, dilation), (dilation, 2 * dilation - 1)]
         self.decimation = Decimation(max(1, round(rate_hz / INNER_RATE_HZ)))
         self._batch_max = BatchMax()  # batch norm counts what is left, which must agree on all ranks
-        self.blocks = nn.ModuleList(
-            [_Stem(n_leads, channels[0]), *(_ResidualBlock(a, b, dropout) for a, b in pairwise(channels))]
-        )
-        self.head = nn.Linear(channels[-1], n_classes)
+        blocks = (_ResidualBlock(a, b, dropout, d) for (a, b), d in zip(pairwise(channels), dilations, strict=True))
+        self.blocks = nn.ModuleList([_Stem(n_leads, channels[0]), *blocks])
+        self.pooling = build_pooling(pooling, channels[-1])
+        n_pooled = self.pooling.n_out
+        self.hidden: nn.Module = nn.Identity()
+        if pooling != "mean":
+            self.hidden = nn.Sequential(Dropout(dropout), nn.Linear(n_pooled, _N_FEATURES), nn.ReLU())
+        self.head = nn.Linear(n_pooled if pooling == "mean" else _N_FEATURES, n_classes)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return logits (batch, class) of x, (batch, lead, time), padded with zeros."""
@@ -147,13 +175,12 @@ class CompactMember(nn.Module):
         return logits
 
     def embed(self, x: Tensor) -> Tensor:
-        """Return features (batch, feature): the mean of the last block over the recording, not over padding."""
+        """Return features (batch, feature): the input of the last layer."""
         h, mask = self._stem_input(x)
         for block in self.blocks:
             h, mask = block(h, mask), _next_mask(mask)
-        if mask is None:
-            return h.mean(dim=(2, 3))
-        return (h * mask).sum(dim=(2, 3)) / mask.sum(dim=(2, 3))
+        features: Tensor = self.hidden(self.pooling(h, mask))
+        return features
 
     def _stem_input(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """The recordings at about 100 Hz and their mask, without padding that no recording of the batch reaches."""

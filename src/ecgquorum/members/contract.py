@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ecgquorum.errors import MemberError
+from ecgquorum.members.kernels.freezing import freeze
 
 
 def embed(member: nn.Module, x: Tensor) -> Tensor:
@@ -39,12 +40,15 @@ def forward_with_features(member: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]
         both: tuple[Tensor, Tensor] = wrapper(x)
         return both
     own = getattr(member, "embed", None)
-    with _record_embed(member) if callable(own) else _record_linear(member) as recorded:
-        logits: Tensor = member(x)
+    if callable(own):
+        with _record_embed(member) as embedded:
+            logits: Tensor = member(x)
+        # a forward pass that does not call `embed` needs another one
+        return logits, (embedded[-1] if embedded else own(x)).flatten(1)
+    with _record_linear(member) as recorded:
+        logits = member(x)
     if recorded:
-        return logits, recorded[-1].flatten(1)
-    if callable(own):  # its forward pass does not call `embed`
-        return logits, own(x).flatten(1)
+        return logits, recorded[-1][1].flatten(1)
     raise MemberError(
         f"{type(member).__name__} has no features to read: give it a method embed(x) -> (batch, feature), or let it "
         "end in an nn.Linear"
@@ -72,13 +76,22 @@ def _record_embed(member: nn.Module) -> Iterator[list[Tensor]]:
             member.__dict__["embed"] = before["embed"]
 
 
-@contextmanager
-def _record_linear(member: nn.Module) -> Iterator[list[Tensor]]:
-    """Record the inputs of all linear layers, in the order in which they run, while the block runs."""
-    recorded: list[Tensor] = []
+def last_linear(member: nn.Module, x: Tensor) -> nn.Linear:
+    """Return the `nn.Linear` of the member that runs last; x is any batch that it takes."""
+    with freeze(member), torch.no_grad(), _record_linear(member) as recorded:
+        member(x)
+    if not recorded:
+        raise MemberError(f"{type(member).__name__} has no nn.Linear; its last layer cannot be fitted again")
+    return recorded[-1][0]
 
-    def record(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        recorded.append(inputs[0])
+
+@contextmanager
+def _record_linear(member: nn.Module) -> Iterator[list[tuple[nn.Linear, Tensor]]]:
+    """Record all linear layers and their inputs, in the order in which they run, while the block runs."""
+    recorded: list[tuple[nn.Linear, Tensor]] = []
+
+    def record(layer: nn.Linear, inputs: tuple[Tensor, ...]) -> None:
+        recorded.append((layer, inputs[0]))
 
     handles = [m.register_forward_pre_hook(record) for m in member.modules() if isinstance(m, nn.Linear)]
     try:

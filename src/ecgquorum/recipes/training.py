@@ -87,9 +87,14 @@ class TrainingRecipe(RecipePart):
     schedule:        "one-cycle" (up, then down to 0) or "constant"
     crop_s:          train on a random stretch of this length of each recording; absent: on the whole window
     gain:            each recording is scaled by a random factor of up to this, up or down
+    stretch:         each recording is made longer or shorter by a random factor of up to this
     flip:            share of recordings turned upside down
     repeat:          how often a class is seen in an epoch, where not once
     label_smoothing: share of the target spread over all classes
+    clip:            the gradient is scaled down to this norm where it is larger; absent: never
+    ema:             decay of the moving average of the weights, which is validated, and kept at the end; 0: no average,
+                     the epoch with the best accuracy on the tune part is kept
+    refit_head:      in the end, fit the last layer again on the train part without repeats and augmentation
     """
 
     epochs: Count = 20
@@ -99,14 +104,18 @@ class TrainingRecipe(RecipePart):
     schedule: Literal["one-cycle", "constant"] = "one-cycle"
     crop_s: Annotated[float, Field(ge=1)] | None = None
     gain: Annotated[float, Field(ge=1)] = 1.0
+    stretch: Annotated[float, Field(ge=1, le=2)] = 1.0
     flip: Share = 0.0
     repeat: dict[str, Count] = Field(default_factory=dict)
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    clip: Positive | None = None
+    ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    refit_head: bool = False
 
     @property
     def is_augmented(self) -> bool:
         """Whether a recording looks different from one epoch to the next."""
-        return self.crop_s is not None or self.gain > 1 or self.flip > 0
+        return self.crop_s is not None or self.gain > 1 or self.stretch > 1 or self.flip > 0
 
 
 class Recipe(RecipePart):

@@ -1,9 +1,11 @@
-"""The batches of an epoch: recordings in random order, cropped, scaled and flipped, all drawn from one seed."""
+"""The batches of an epoch: recordings in random order, cropped, stretched, scaled and flipped, drawn from one seed."""
 
+import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from scipy.ndimage import map_coordinates
 
 from ecgquorum._internal.seeds import numpy_generator
 from ecgquorum.cohorts import Batch, Cohort, make_batch
@@ -44,9 +46,7 @@ def make_training_batches(
     for start in range(0, len(order), recipe.batch_size):
         indices = order[start : start + recipe.batch_size]
         if len(indices) > 1:
-            signals = [
-                _vary(_crop(spec.scale(cohort.signal(int(i))), n_window, recipe, rng), recipe, rng) for i in indices
-            ]
+            signals = [_vary(spec.scale(cohort.signal(int(i))), n_window, recipe, rng) for i in indices]
             yield make_batch(signals, n_window, cohort.labels[indices].tolist()), indices
 
 
@@ -74,20 +74,37 @@ def n_batches(cohort: Cohort, recipe: TrainingRecipe) -> int:
     return whole + (rest > 1)
 
 
-def _crop(signal: Signal, n_window: int, recipe: TrainingRecipe, rng: np.random.Generator) -> Signal:
-    """Cut a random stretch of `n_window` samples; without `crop_s`, return the signal as it is."""
-    spare = signal.shape[1] - n_window
-    if spare <= 0 or recipe.crop_s is None:
+def _vary(signal: Signal, n_window: int, recipe: TrainingRecipe, rng: np.random.Generator) -> Signal:
+    """Cut a random stretch that fills the window, change its length, scale it, and flip it, each where asked for."""
+    stretch = _draw_factor(recipe.stretch, rng)
+    if recipe.crop_s is not None:
+        signal = _crop(signal, math.ceil(n_window / stretch), rng)
+    if stretch != 1:
+        signal = stretch_signal(signal, min(n_window, math.ceil(signal.shape[1] * stretch)), stretch)
+    gain = _draw_factor(recipe.gain, rng)
+    if recipe.flip > 0 and rng.random() < recipe.flip:
+        gain = -gain
+    return signal if gain == 1 else signal * np.float32(gain)
+
+
+def stretch_signal(signal: Signal, n_samples: int, factor: float) -> Signal:
+    """Return `n_samples` of the signal (lead, time) slowed down by `factor`, by cubic splines.
+
+    y(t) = x(t / factor)
+    """
+    times = np.minimum(np.arange(n_samples) / factor, signal.shape[1] - 1)
+    return np.stack([map_coordinates(lead, times[None], order=3, mode="nearest") for lead in signal])
+
+
+def _crop(signal: Signal, n_samples: int, rng: np.random.Generator) -> Signal:
+    """Cut a random part of `n_samples`; a shorter signal stays as it is."""
+    spare = signal.shape[1] - n_samples
+    if spare <= 0:
         return signal
     start = int(rng.integers(spare + 1))
-    return signal[:, start : start + n_window]
+    return signal[:, start : start + n_samples]
 
 
-def _vary(signal: Signal, recipe: TrainingRecipe, rng: np.random.Generator) -> Signal:
-    """Scale the signal by a random factor, and flip it with the recipe's probability."""
-    factor = 1.0
-    if recipe.gain > 1:
-        factor = float(np.exp(rng.uniform(-1, 1) * np.log(recipe.gain)))
-    if recipe.flip > 0 and rng.random() < recipe.flip:
-        factor = -factor
-    return signal if factor == 1.0 else signal * np.float32(factor)
+def _draw_factor(largest: float, rng: np.random.Generator) -> float:
+    """Draw a factor from 1 / largest to largest, evenly on a logarithmic scale."""
+    return float(np.exp(rng.uniform(-1, 1) * np.log(largest))) if largest > 1 else 1.0

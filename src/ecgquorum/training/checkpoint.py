@@ -1,6 +1,6 @@
 """Checkpoints of training: one safetensors file, replaced atomically after every epoch.
 
-It holds the weights, the optimiser's state, the best weights so far and the history. Randomness needs no state, since
+It holds the weights, the optimiser's state, the weights to keep and the history. Randomness needs no state, since
 every epoch's generators are derived from the seed and the epoch's number.
 """
 
@@ -25,7 +25,7 @@ class Checkpoint:
 
     identity: a hash of everything that determines the job; a checkpoint of another job is refused
     epoch:    number of finished epochs
-    best:     the weights with the best score on the tune part, and that score
+    best:     the weights to keep: the moving average if there is one, else those with the best score on the tune part
     """
 
     identity: str

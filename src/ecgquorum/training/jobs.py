@@ -12,7 +12,7 @@ from typing import Any
 from ecgquorum.training.phase import Phase
 from ecgquorum.training.plan import TrainingPlan
 
-TRAINING_FORMAT = 4
+TRAINING_FORMAT = 5
 """Raise this when a change of the code gives other weights, so that a store does not serve outdated ones."""
 
 

@@ -159,6 +159,7 @@ def _network(recipe: Recipe) -> list[Parameter]:
 def _augmentation(recipe: Recipe) -> list[Parameter]:
     found = [
         _number(recipe, "training.gain", "Recordings are scaled by up to this factor.", Range(1.0, 2.0)),
+        _number(recipe, "training.stretch", "Recordings are stretched by up to this factor.", Range(1.0, 1.3)),
         _number(recipe, "training.flip", "Share of recordings turned upside down.", Range(0.0, 0.5)),
         _number(recipe, "training.label_smoothing", "Share of the target spread over all classes.", Range(0.0, 0.2)),
     ]

@@ -1,10 +1,11 @@
 """What a cohort is built from, whatever its layout."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from ecgquorum.errors import CohortError
 from ecgquorum.recordings import Recording, RecordingPath
 
 
@@ -42,6 +43,24 @@ class Source:
     rate_hz: float | None = None
     class_of_code: Mapping[str, str] | None = None
     notices: tuple[str, ...] = ()
+
+
+def join_sources(sources: Sequence[Source]) -> Source:
+    """Return several parts of one data set as one source; raise if they differ, or share an id."""
+    first, *others = sources
+    records = dict(first.records)
+    for other in others:
+        for name in ("name", "classes", "leads", "rate_hz", "class_of_code"):
+            if getattr(other, name) != getattr(first, name):
+                raise CohortError(
+                    f"several sources must be parts of one data set: expected {name} {getattr(first, name)} as in the "
+                    f"first one, found {getattr(other, name)}; build a cohort of each"
+                )
+        twice = sorted(records.keys() & other.records.keys())
+        if twice:
+            raise CohortError(f"two sources have a recording {twice[0]} ({len(twice)} in all); leave one of them out")
+        records |= other.records
+    return replace(first, records=records, notices=tuple(notice for one in sources for notice in one.notices))
 
 
 def names_by_id(names: Iterable[str]) -> dict[str, str]:
