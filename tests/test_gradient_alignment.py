@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from ecgquorum.errors import MemberError
 from ecgquorum.losses import gradient_alignment, input_gradients
 from ecgquorum.members import MEMBERS, build_member, evaluation_mode
+from ecgquorum.members.pooling import POOLINGS
 
 GROUPS, N_IDLE = ((4, 0.5), (4, 0.8)), 8
 N_INPUTS = sum(n for n, _ in GROUPS) + N_IDLE
@@ -77,13 +78,19 @@ def test_gradients_of_other_inputs_are_refused():
         gradient_alignment(gradients(0), gradients(0)[:5])
 
 
-@pytest.mark.parametrize("kind", MEMBERS.names())
-def test_members_are_twice_differentiable(kind):
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        *((kind, {} if kind == "dilated" else {"width": 0.2}) for kind in MEMBERS.names()),  # channels enough for tiles
+        *(("compact", {"width": 0.2, "pooling": pooling}) for pooling in POOLINGS),
+    ],
+)
+def test_members_are_twice_differentiable(kind, options):
     """The parameters' gradient of the loss against a central difference along a random direction."""
     torch.manual_seed(0)
-    options = {} if kind == "dilated" else {"width": 0.2}  # channels enough for tiles
     member = build_member(kind, n_leads=1, n_classes=4, rate_hz=100.0, options=options).double().eval()
     x, y = 50 * gradients(0, 2, (1, 600)), torch.tensor([1, 3])
+    x[1, :, 400:] = 0  # padding
     earlier = gradients(1, 2, (1, 600))
     weights = [p for p in member.parameters() if p.ndim > 1]
     ways = [p.detach().abs().mean() * torch.randn_like(p) for p in weights]

@@ -16,6 +16,8 @@ members = 2
 [member]
 width = 0.5
 dropout = 0.1
+pooling = "mean"
+dilation = 1
 [input]
 window_s = 20.0
 [training]

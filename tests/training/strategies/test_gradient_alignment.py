@@ -23,6 +23,8 @@ members = 2
 [member]
 width = 0.25
 dropout = 0.0
+pooling = "mean"
+dilation = 1
 [input]
 window_s = 8.0
 [training]
