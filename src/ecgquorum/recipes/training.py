@@ -21,7 +21,7 @@ Bands = str | tuple[tuple[float, float], ...]
 PAPER_BANDS: tuple[Bands, ...] = ("all", "rings:even", "rings:odd")
 """What the members of the paper's Fourier partition see."""
 
-STRATEGY_ORDER = ("dec", "part", "adv", "dverge", "harden")
+STRATEGY_ORDER = ("dec", "gal", "part", "adv", "dverge", "harden")
 """The built-in strategies in the order in which sums of them are written."""
 
 
