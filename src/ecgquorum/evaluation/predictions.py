@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ecgquorum.metrics import Array, Flags, Labels, apply_temperature
+from ecgquorum.metrics import SCORES, Array, Flags, Labels, apply_temperature
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +57,10 @@ class LabelledPredictions:
     def single_member(self) -> bool:
         """Whether there is one member only, which cannot disagree."""
         return len(self.raw_member_probs[0]) == 1
+
+    def scores(self) -> dict[str, Array]:
+        """(record,) of every uncertainty score by name."""
+        return {name: score(self.raw_member_probs) for name, score in SCORES.items()} | dict(self.fitted_scores)
 
     def at(self, positions: Labels) -> "LabelledPredictions":
         """The predictions of some of the recordings."""
