@@ -12,12 +12,12 @@ from itertools import combinations
 import numpy as np
 
 from ecgquorum import metrics
-from ecgquorum.ensemble.prediction import widen_range
 from ecgquorum.evaluation.conditions import Condition
 from ecgquorum.evaluation.metric_rows import EnsembleFacts
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.metrics import Array, Metric, paired_difference, replicate
 from ecgquorum.metrics.scores import mutual_information
+from ecgquorum.metrics.uncertainty import widen_range
 
 
 @dataclass(frozen=True)
