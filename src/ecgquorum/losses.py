@@ -1,10 +1,12 @@
-"""Losses that make members use different features: decorrelation, and DVERGE's feature distillation."""
+"""Losses that make members differ: decorrelation, gradient alignment, and DVERGE's feature distillation."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ecgquorum.attacks.attack import pgd_steps
 from ecgquorum.errors import MemberError
@@ -18,6 +20,7 @@ the paper's algorithm says; "regressand", B R against [A, 1], as its displayed e
 _FLOOR = 1e-5
 _RIDGE = 1e-12
 _WHITENING_RIDGE = 1e-9
+_TINY = 1e-200
 
 
 def fewest_records(n_features: int, n_projected: int = 32, projection: Projection = "regressor") -> int:
@@ -198,6 +201,59 @@ def _project(features: Tensor, n_projected: int, generator: torch.Generator | No
     matrix = torch.randn(n_features, n_projected, generator=generator, dtype=torch.float64) / n_features**0.5
     projected: Tensor = features @ matrix.to(features.device, features.dtype)
     return projected
+
+
+def gradient_alignment(gradients: Tensor, earlier: Tensor | Sequence[Tensor]) -> Tensor:
+    """Penalise input gradients that point the same way as those of earlier members: a scalar to add to a loss.
+
+    For the gradients g of the member in training and g_i of m earlier ones, for each record
+        L = log( (1 / m) sum_i exp(cos(g, g_i)) ),  cos(a, b) = a . b / (|a| |b|),
+    a smooth maximum of the cosines, between -1 and 1; the result is the mean over the records. With one earlier member
+    it is the mean cosine. A perturbation that raises one member's loss then raises the other's less, to first order.
+    The cosine does not depend on the length of the gradients; a record without a gradient has cosine 0.
+    GAL: Kariyappa & Qureshi 2019, "Improving adversarial robustness of ensembles with diversity training".
+
+    gradients: (record, ...) of the loss of each record by its input, as `input_gradients` returns them
+    earlier:   the same of one earlier member, or of several
+    """
+    members = [earlier] if isinstance(earlier, Tensor) else list(earlier)
+    for theirs in members:
+        if theirs.shape != gradients.shape or gradients.ndim < 2:
+            raise MemberError(
+                f"gradient_alignment: expected gradients (record, ...) of the same inputs, found "
+                f"{tuple(gradients.shape)} and {tuple(theirs.shape)}"
+            )
+    if not members or len(gradients) == 0:
+        return gradients.new_zeros(())
+    cosines = torch.stack([(_unit(gradients) * _unit(theirs)).sum(dim=1) for theirs in members])
+    return (torch.logsumexp(cosines, dim=0) - math.log(len(members))).mean().to(gradients.dtype)
+
+
+def input_gradients(
+    member: nn.Module, x: Tensor, labels: Tensor, valid: Tensor | None = None, *, create_graph: bool = False
+) -> Tensor:
+    """Return the gradient of each record's cross-entropy by its samples, (record, lead, time), 0 on padding.
+
+    The member is in the mode that it has. The softmax is in double precision: a member that is certain to seven digits
+    still has a gradient.
+
+    x:            (record, lead, time) · labels: (record,) · valid: True on the recording, such as (record, 1, time)
+    create_graph: make the result differentiable by the member's parameters
+    """
+    x = x.detach().requires_grad_()
+    with torch.enable_grad():
+        loss = F.cross_entropy(member(x).double(), labels, reduction="sum")
+        (gradients,) = torch.autograd.grad(loss, x, create_graph=create_graph)
+    found: Tensor = gradients if valid is None else gradients * valid
+    return found
+
+
+def _unit(gradients: Tensor) -> Tensor:
+    """Return each record's gradient at length 1, (record, value) in double precision; 0 where there is none."""
+    flat = gradients.flatten(1).double()
+    # scaled first: gradients per microvolt of certain records are so small that their squares vanish
+    flat = flat / flat.detach().abs().amax(dim=1, keepdim=True).clamp_min(_TINY)
+    return flat / flat.square().sum(dim=1, keepdim=True).clamp_min(_TINY).sqrt()
 
 
 def distill_features(

@@ -50,7 +50,7 @@ different_classes = true
 """
 STRATEGIES = ("part", "dec+part", "harden+part", "dec+part+adv", "dec+part+dverge")
 FORMS = {"dec+part+adv": "conditional", "dec+part+dverge": "logits"}
-CASES = [(kind, strategy) for kind in ("compact", "dilated") for strategy in STRATEGIES]
+CASES = [(kind, strategy) for kind in ("compact", "dilated") for strategy in STRATEGIES] + [("compact", "gal+part")]
 
 
 class DoubleContext(PhaseContext):
@@ -79,7 +79,7 @@ def train_case(cohort, kind, strategy, out):
     spec = plan.input_spec(cohort)
     n_features = count_features(members[0], cohort.batch([0], spec).signal.double())
     stored = torch.randn(len(cohort.part("train")), n_features, generator=torch.Generator().manual_seed(1))
-    earlier = stored.double() if form == "paper" else plan.build_member(cohort, 0).double()
+    earlier = stored.double() if form == "paper" and "gal" not in strategy else plan.build_member(cohort, 0).double()
     context = DoubleContext(
         members=members,
         indices=job.members,
@@ -88,7 +88,7 @@ def train_case(cohort, kind, strategy, out):
         spec=spec,
         options=recipe.training,
         strategy=plan.strategy,
-        earlier=[[earlier] if "dec" in strategy else [] for _ in members],
+        earlier=[[earlier] if "dec" in strategy or "gal" in strategy else [] for _ in members],
         device=torch.device("cpu"),
         seed=recipe.seed,
         stream=(strategy,),
@@ -96,6 +96,7 @@ def train_case(cohort, kind, strategy, out):
     path = out / f"{kind}-{strategy}.safetensors"
     state = fit_job(job, phase, context, path, lambda *_: None, lambda _: None)
     names = ["loss", "tune_loss", "tune_accuracy", *(["decorrelation"] if "dec" in strategy else [])]
+    names += ["alignment"] if "gal" in strategy else []
     history = torch.tensor([[row[name] for name in names] for row in state.history], dtype=torch.float64)
     return {**{k: v.clone().contiguous() for k, v in state.weights.items()}, "history": history}
 
@@ -168,7 +169,8 @@ def run_cases(cohort, out, cases):
 
 def choose_cases(n_ranks):
     """All cases for two ranks; some for more, whose last batch has fewer recordings than ranks."""
-    return CASES if n_ranks < 3 else [case for case in CASES if case[1] in ("harden+part", "dec+part+dverge")]
+    some = ("harden+part", "dec+part+dverge", "gal+part")
+    return CASES if n_ranks < 3 else [case for case in CASES if case[1] in some]
 
 
 def main():

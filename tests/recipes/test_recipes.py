@@ -92,7 +92,7 @@ def test_mistakes_are_explained(text, reason):
     [
         ('[member]\nkind = "huge"', "no member is called 'huge'; known: compact, dilated"),
         ("[member]\nwitdh = 2.0", "unknown option witdh; known: width, dropout"),
-        ('strategy = "dec+prat"', "no strategy is called 'prat'; known: baseline, dec, part, adv, dverge, harden"),
+        ('strategy = "dec+prat"', "no strategy is called 'prat'; known: baseline, dec, gal, part, adv, dverge, harden"),
         ('strategy = "math:sqrt"', "expected a subclass of ecgquorum.strategies.Strategy"),
         ('strategy = "nowhere:Strategy"', "cannot be imported"),
         ("[strategies.dce]\nweight = 0.1", "no strategy is called 'dce'"),

@@ -70,7 +70,9 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out after its last epoch.")] = False,
     strategy: Annotated[
         str | None,
-        typer.Option(help="baseline, or a sum of dec, part, adv, dverge, harden: dec+part. Default: the recipe's."),
+        typer.Option(
+            help="baseline, or a sum of dec, gal, part, adv, dverge, harden: dec+part. Default: the recipe's."
+        ),
     ] = None,
     store: Annotated[
         Path | None,

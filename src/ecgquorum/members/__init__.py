@@ -12,7 +12,7 @@ from ecgquorum.members.contract import (
     valid_span,
 )
 from ecgquorum.members.dilated import DilatedMember
-from ecgquorum.members.kernels.freezing import freeze
+from ecgquorum.members.kernels.freezing import evaluation_mode, freeze
 from ecgquorum.members.registry import MEMBERS, MemberFactory, build_member, check_options
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "check_options",
     "count_features",
     "embed",
+    "evaluation_mode",
     "forward_with_features",
     "freeze",
     "last_linear",

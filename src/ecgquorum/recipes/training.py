@@ -21,7 +21,7 @@ Bands = str | tuple[tuple[float, float], ...]
 PAPER_BANDS: tuple[Bands, ...] = ("all", "rings:even", "rings:odd")
 """What the members of the paper's Fourier partition see."""
 
-STRATEGY_ORDER = ("dec", "part", "adv", "dverge", "harden")
+STRATEGY_ORDER = ("dec", "gal", "part", "adv", "dverge", "harden")
 """The built-in strategies in the order in which sums of them are written."""
 
 
@@ -33,6 +33,11 @@ def strategy_names(strategy: str) -> tuple[str, ...]:
         found = f"{twice} twice" if twice else f"{strategy!r}"
         raise ValueError(f"strategy: expected baseline or a sum such as dec+part, found {found}")
     return tuple(sorted((name for name in names if name != "baseline"), key=strategy_order))
+
+
+def join_strategies(strategy: str) -> str:
+    """Return a sum of names in canonical order, "baseline" for nothing else."""
+    return "+".join(strategy_names(strategy)) or "baseline"
 
 
 def strategy_order(name: str) -> tuple[int, str]:
@@ -143,7 +148,7 @@ class Recipe(RecipePart):
     @field_validator("strategy")
     @classmethod
     def _in_canonical_order(cls, value: str) -> str:
-        return "+".join(strategy_names(value)) or "baseline"
+        return join_strategies(value)
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:

@@ -174,6 +174,7 @@ class PhaseContext:
             n_records,
             earlier,
             earlier_logits,
+            [] if indices is None else [one for one in self.earlier[number] if isinstance(one, nn.Module)],
             self.generator,
             share,
             self.stats,

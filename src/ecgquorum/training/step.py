@@ -53,6 +53,7 @@ class Step:
                the recordings that the batch had before anything attacked it; empty unless a strategy sets
                `uses_earlier_members`
     earlier_logits: the same for logits, (record, class); empty unless a strategy sets `uses_earlier_logits`, too
+    earlier_members: the earlier members themselves; empty where their features were stored
     generator: source of randomness, the same in every process
     logits:    (record, class) and
     features:  (record, feature) of the batch; both are empty in `change_batch`, which comes before them
@@ -67,6 +68,7 @@ class Step:
     n_records: int
     earlier: Sequence[Tensor]
     earlier_logits: Sequence[Tensor]
+    earlier_members: Sequence[nn.Module]
     generator: torch.Generator
     share: Share
     stats: EpochStats

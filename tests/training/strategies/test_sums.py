@@ -14,15 +14,23 @@ from ecgquorum.strategies import (
     Decorrelation,
     Dverge,
     FourierPartition,
+    GradientAlignment,
     Harden,
     Strategy,
     parse_strategy,
 )
 
-PARTS = (Decorrelation(weight=0.1), FourierPartition(), AdversarialTraining(steps=3), Dverge(), Harden(share=0.25))
+PARTS = (
+    Decorrelation(weight=0.1),
+    FourierPartition(),
+    AdversarialTraining(steps=3),
+    Dverge(),
+    Harden(share=0.25),
+    GradientAlignment(),
+)
 
 
-@given(st.permutations(PARTS), st.integers(1, 5), st.data())
+@given(st.permutations(PARTS), st.integers(1, 6), st.data())
 def test_sums_commute_and_associate(parts, n, data):
     chosen = parts[:n]
     total = Baseline()
@@ -37,7 +45,7 @@ def test_sums_commute_and_associate(parts, n, data):
 
 
 def test_the_order_in_a_name_does_not_matter():
-    names = ("dec", "part", "adv", "dverge", "harden")
+    names = ("dec", "gal", "part", "adv", "dverge", "harden")
     for n in (2, 3, 5):
         for chosen in itertools.permutations(names, n):
             ordered = [name for name in names if name in chosen]
@@ -95,6 +103,8 @@ def test_every_file_of_a_strategy_is_registered():
         (lambda: AdversarialTraining(step=0), "step: expected a number of more than 0 and at most 2"),
         (lambda: Dverge(different_classes="yes"), "different_classes"),
         (lambda: Harden(share=0), "share: expected a number of more than 0"),
+        (lambda: GradientAlignment(weight=-1), "gal: weight: expected a number of at least 0"),
+        (lambda: GradientAlignment(share=1.5), "share: expected a number of more than 0 and at most 1"),
         (lambda: Harden(epsilon=float("inf")), "epsilon"),
     ],
 )

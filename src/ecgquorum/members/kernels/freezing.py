@@ -14,19 +14,27 @@ def freeze(*models: Any) -> Iterator[None]:
 
     Anything that is not an `nn.Module` is ignored.
     """
-    modules = [part for model in models if isinstance(model, nn.Module) for part in model.modules()]
     parameters = [p for model in models if isinstance(model, nn.Module) for p in model.parameters()]
-    modes = [module.training for module in modules]
     wanted = [parameter.requires_grad for parameter in parameters]
+    try:
+        for parameter in parameters:
+            parameter.requires_grad_(False)
+        with evaluation_mode(*models), torch.enable_grad():
+            yield
+    finally:
+        for parameter, want in zip(parameters, wanted, strict=True):
+            parameter.requires_grad_(want)
+
+
+@contextmanager
+def evaluation_mode(*models: Any) -> Iterator[None]:
+    """Put models in evaluation mode while the block runs; parameters keep their gradients."""
+    modules = [part for model in models if isinstance(model, nn.Module) for part in model.modules()]
+    modes = [module.training for module in modules]
     try:
         for module in modules:
             module.training = False
-        for parameter in parameters:
-            parameter.requires_grad_(False)
-        with torch.enable_grad():
-            yield
+        yield
     finally:
         for module, mode in zip(modules, modes, strict=True):
             module.training = mode
-        for parameter, want in zip(parameters, wanted, strict=True):
-            parameter.requires_grad_(want)

@@ -9,6 +9,7 @@ from ecgquorum.training.strategies.baseline import Baseline
 from ecgquorum.training.strategies.decorrelation import Decorrelation
 from ecgquorum.training.strategies.dverge import Dverge
 from ecgquorum.training.strategies.fourier_partition import FourierPartition
+from ecgquorum.training.strategies.gradient_alignment import GradientAlignment
 from ecgquorum.training.strategies.harden import Harden
 from ecgquorum.training.strategies.parse import build_strategy, parse_strategy
 from ecgquorum.training.strategies.registry import STRATEGIES
@@ -21,6 +22,7 @@ __all__ = [
     "Decorrelation",
     "Dverge",
     "FourierPartition",
+    "GradientAlignment",
     "Harden",
     "RunFacts",
     "Strategy",

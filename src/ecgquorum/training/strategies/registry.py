@@ -9,6 +9,7 @@ STRATEGIES: Registry[type[Any]] = Registry(
     {
         "baseline": "ecgquorum.training.strategies.baseline:Baseline",
         "dec": "ecgquorum.training.strategies.decorrelation:Decorrelation",
+        "gal": "ecgquorum.training.strategies.gradient_alignment:GradientAlignment",
         "part": "ecgquorum.training.strategies.fourier_partition:FourierPartition",
         "adv": "ecgquorum.training.strategies.adversarial_training:AdversarialTraining",
         "dverge": "ecgquorum.training.strategies.dverge:Dverge",
