@@ -40,10 +40,12 @@ def test_the_session_of_the_attacks_page_runs(tiny_run, tiny_cohort, monkeypatch
 
 
 def test_the_sessions_of_the_evaluation_page_run(tmp_path, monkeypatch, capsys):
-    first, second = blocks(REPOSITORY / "docs/evaluation.md", "python")
+    first, second, compared = blocks(REPOSITORY / "docs/evaluation.md", "python")
     monkeypatch.chdir(tmp_path)
     exec(first + second, {})  # noqa: S102
     assert (tmp_path / "scorecard.json").is_file() and "pgd 5 on ensemble, 10 µV" in capsys.readouterr().out
+    exec(compared, {})  # noqa: S102
+    assert f"# {capsys.readouterr().out}" in compared
 
 
 def test_the_session_of_the_plot_page_runs(tmp_path, monkeypatch):

@@ -245,6 +245,12 @@ def test_a_report_as_one_markdown_page(ecgquorum, tiny_study, tmp_path):
     assert (tmp_path / "r.md").read_text().startswith("# Results\n")
 
 
+def test_scorecards_are_merged(ecgquorum, tiny_study, tmp_path):
+    card = tiny_study / "scorecard.json"
+    assert "scorecard: " in ecgquorum("report", card, card, "--out", tmp_path / "both.json").stdout
+    assert len(Scorecard.load(tmp_path / "both.json").ensembles) == 2
+
+
 def test_converting(ecgquorum, record, tmp_path):
     for target in ("a.edf", "b.csv", "c.npz", "d.hea"):
         said = ecgquorum("convert", record, tmp_path / target).stdout

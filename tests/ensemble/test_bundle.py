@@ -27,6 +27,7 @@ def test_a_saved_bundle_loads_unchanged(tiny_run, tiny_recipe, tmp_path):
     recording = simulate("A", seed=3, leads=("ECG",)).recording
     np.testing.assert_array_equal(again.predict(recording).member_probs, ensemble.predict(recording).member_probs)
     assert again.information_range == ensemble.information_range
+    assert again.robust_information_range == ensemble.robust_information_range is not None
     assert again.card["note"] == "copied"
     assert not again.training
 
@@ -52,12 +53,21 @@ def test_truncated_files_are_detected(bundle, file):
             load_ensemble(bundle)
 
 
+def _parses_to(content, document):
+    try:
+        return json.loads(content) == document
+    except ValueError:
+        return False
+
+
 @pytest.mark.parametrize("file", ["weights.safetensors", "card.json"])
 def test_flipped_bits_are_detected(bundle, file):
     content = (bundle / file).read_bytes()
     for place in np.random.default_rng(0).integers(len(content) - 1, size=40):
         damaged = bytearray(content)
         damaged[place] ^= 1 << (int(place) % 7)
+        if file == "card.json" and _parses_to(damaged, json.loads(content)):
+            continue  # such as 1e-05 and 1E-05, or a digit beyond double precision
         (bundle / file).write_bytes(damaged)
         with pytest.raises(BundleError, match="bundle"):
             load_ensemble(bundle)
@@ -85,6 +95,7 @@ def add_checksum(bundle, **changes):
         ({"information_range": [0.5, 0.5]}, "range of information"),
         ({"information_range": [0.0, float("nan")]}, "range of information"),
         ({"information_range": "x"}, "its card describes"),
+        ({"robust_information_range": [0.0, 0.0]}, "range of information"),
         ({"temperature": 0.0}, "temperature above 0"),
         ({"temperature": float("inf")}, "temperature above 0"),
         ({"members": [{"kind": "no_such_package:Net", "options": {}}] * 2}, "not built in; name their class"),

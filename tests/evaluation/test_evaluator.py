@@ -88,7 +88,22 @@ def test_uncertainty_can_be_normalised_as_the_authors_do(cohort, baseline, value
 def test_uncertainty_can_be_normalised_by_a_quantile_of_training(cohort, baseline):
     card = evaluate(baseline, cohort, options=EvaluationOptions(normalise="robust", masking_records=0))
     trained = baseline.predict_part(cohort, "train").mutual_information
-    assert card.ensembles[0].information_range == pytest.approx((0.0, np.quantile(trained, 0.999)))
+    expected = pytest.approx((0.0, np.quantile(trained, 0.999)), rel=1e-4)
+    assert card.ensembles[0].information_range == baseline.robust_information_range == expected
+    batch = cohort.batch(cohort.part("test"), baseline.input)
+    elsewhere = evaluate(baseline, (batch.signal, batch.label), options=EvaluationOptions(normalise="robust"))
+    assert elsewhere.ensembles[0].information_range == baseline.robust_information_range, "the card has it"
+    baseline.information_range = baseline.robust_information_range
+    information = baseline.predict_part(cohort, "test")
+    np.testing.assert_allclose(
+        information.uncertainty, information.mutual_information / baseline.robust_information_range[1]
+    )
+
+
+def test_a_robust_range_that_the_card_lacks_is_measured(cohort, baseline):
+    stored, baseline.robust_information_range = baseline.robust_information_range, None
+    card = evaluate(baseline, cohort, options=EvaluationOptions(normalise="robust", masking_records=0))
+    assert card.ensembles[0].information_range == pytest.approx(stored, rel=1e-4)
     batch = cohort.batch(cohort.part("test"), baseline.input)
     with pytest.raises(ScorecardError, match='normalise = "robust" reads the recordings that it was trained on'):
         evaluate(baseline, (batch.signal, batch.label), options=EvaluationOptions(normalise="robust"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ecgquorum import evaluate, load_ensemble
+from ecgquorum import Scorecard, evaluate, load_ensemble
 from ecgquorum.attacks import APGD, PGD
 from ecgquorum.errors import ScorecardError
 from ecgquorum.evaluation import AttackCondition, EvaluationOptions, merge_scorecards
@@ -23,8 +23,9 @@ def test_ensembles_of_the_same_recordings_share_a_scorecard(other, baseline, coh
     assert [facts.name for facts in both.ensembles] == ["baseline", "baseline seed 0"]
     assert both.conditions == quick_card.conditions and both.conditions[0] == Condition()
     assert (1, 0) in both.predictions and (1, 1) not in both.predictions
-    n_worst = len(list(quick_card.find(attack="worst of all")))
-    assert len(both.rows) == len(quick_card.rows) + len(two.rows) - n_worst
+    assert len(both.rows) == len(quick_card.rows) + len(two.rows), "no attack is shared, so none is the worst of these"
+    compared = {(one.first, one.second, one.attack) for one in both.comparisons}
+    assert compared == {(("baseline",), ("baseline seed 0",), "natural")}
     (same,) = merge_scorecards([quick_card, quick_card])
     assert len(same.ensembles) == 1
     tune = evaluate(baseline, cohort, options=EvaluationOptions(part="tune"))
@@ -45,10 +46,24 @@ def test_a_second_scorecard_of_a_run_adds_its_attacks(baseline, cohort, quick_ca
     assert len(set(keys)) == len(keys)
 
 
-def test_the_worst_is_of_the_attacks_on_all_ensembles(other, cohort, quick_card):
+def test_each_ensemble_has_its_own_worst_case_beside_that_of_the_shared_attacks(other, cohort, quick_card, tmp_path):
     weak = evaluate(other, cohort, QUICK[:1], options=NO_CHECKS)
     (both,) = merge_scorecards([quick_card, weak])
-    assert {row.epsilon for row in both.find(attack="worst of all")} == {20.0}
+
+    def worst(card, name, attack="worst of all"):
+        return {row.epsilon: row.value for row in card.find(ensemble=name, attack=attack, metric="accuracy")}
+
+    assert worst(both, "baseline") == worst(quick_card, "baseline") and worst(both, "baseline").keys() == {20.0, 200.0}
+    assert worst(both, "dec+part") == worst(weak, "dec+part")
+    for one in both.ensembles:
+        shared = worst(both, one.name, "worst of the shared attacks")
+        assert shared == {20.0: worst(both, one.name)[20.0]}
+    assert "worst of the shared attacks" in [ax.get_title().partition("  ")[0] for ax in both.plot().axes]
+    again = Scorecard.load(both.save(tmp_path / "both.json"))
+    assert again.rows == both.rows and again.comparisons == both.comparisons
+    assert again.predictions.keys() == both.predictions.keys()
+    (twice,) = merge_scorecards([again, weak])
+    assert twice.rows == both.rows
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_every_score_says_how_well_it_ranks_errors(n_members):
     predictions = LabelledPredictions(rng.integers(3, size=80), probs, rng.random(80))
     values = [one for one in metric_values(predictions, ("a", "b", "c")) if one.detail in SCORES]
     found = {(one.metric, one.detail): one for one in values}
-    names = ("error_auroc", "aurc", "augrc", "errors_caught_at_10")
+    names = ("error_auroc", "error_aupr", "aurc", "augrc", "errors_caught_at_10", "coverage_at_risk_5")
     assert found.keys() == {(name, score) for name in names for score in SCORES} and len(values) == len(found)
     auroc = roc_auc_score(~predictions.correct, 1 - probs.mean(axis=1).max(axis=1))
     assert found["error_auroc", "confidence"].estimate.value == pytest.approx(auroc)
@@ -86,4 +86,5 @@ def test_scores_without_errors_say_why_they_have_no_value():
     right = LabelledPredictions(np.zeros(5, int), np.tile([0.9, 0.1], (5, 2, 1)), np.zeros(5))
     reasons = {one.metric: one.reason for one in metric_values(right, ("a", "b")) if one.detail == "entropy"}
     missing = "no incorrect predictions"
-    assert reasons == {"error_auroc": missing, "errors_caught_at_10": missing, "aurc": "", "augrc": ""}
+    ranked = dict.fromkeys(("error_auroc", "error_aupr", "errors_caught_at_10"), missing)
+    assert reasons == ranked | dict.fromkeys(("aurc", "augrc", "coverage_at_risk_5"), "")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ecgquorum.evaluation.conditions import Condition, find_mixtures
 from ecgquorum.evaluation.mixed_conditions import (
     draw_assignments,
-    mix_predictions,
+    mix_records,
     mixed_accuracy,
     mixed_augrc,
     mixed_deferral_curve,
@@ -43,7 +43,8 @@ def test_each_recording_of_a_mixture_has_its_assigned_strength():
     strengths = [make_predictions(seed) for seed in range(4)]
     strengths = [LabelledPredictions(strengths[0].labels, s.raw_member_probs, s.uncertainty) for s in strengths]
     assigned = np.arange(40) % 4
-    errors, uncertainty = mix_predictions(strengths, assigned)
+    (errors,) = mix_records([~one.correct for one in strengths], assigned[None])
+    (uncertainty,) = mix_records([one.uncertainty for one in strengths], assigned[None])
     for place, strength in enumerate(assigned):
         assert errors[place] == (not strengths[strength].correct[place])
         assert uncertainty[place] == strengths[strength].uncertainty[place]
@@ -53,12 +54,24 @@ def test_a_mixture_of_equal_conditions_equals_them():
     natural = make_predictions(3)
     assigned = draw_assignments(40, 0)
     plain = bootstrap(lambda w: augrc(~natural.correct, natural.uncertainty, w), 40)
-    area = mixed_augrc([natural] * 4, assigned)
+    wrong, uncertainty = [~natural.correct] * 4, [natural.uncertainty] * 4
+    area = mixed_augrc(wrong, uncertainty, assigned)
     assert (area.value, area.low, area.high) == pytest.approx((plain.value, plain.low, plain.high))
-    assert mixed_accuracy([natural] * 4, assigned).value == pytest.approx(natural.correct.mean())
-    kept, errors = mixed_deferral_curve([natural] * 4, assigned)
+    assert mixed_accuracy(wrong, assigned).value == pytest.approx(natural.correct.mean())
+    kept, errors = mixed_deferral_curve(wrong, uncertainty, assigned)
     assert errors[-1] == pytest.approx(1 - natural.correct.mean())
     assert np.trapezoid(errors, kept) == pytest.approx(area.value)
+
+
+def test_the_area_of_a_mixture_is_the_mean_over_its_draws():
+    rng = np.random.default_rng(4)
+    wrong = [rng.random(60) < share for share in (0.2, 0.3, 0.4, 0.5)]
+    uncertainty = [rng.integers(8, size=60) / 8 for _ in wrong]  # with ties
+    assigned = draw_assignments(60, 0)
+    drawn = list(zip(mix_records(wrong, assigned), mix_records(uncertainty, assigned), strict=True))
+    plain = bootstrap(lambda w: np.mean([augrc(e, u, w) for e, u in drawn], axis=0), 60)
+    area = mixed_augrc(wrong, uncertainty, assigned)
+    assert (area.value, area.low, area.high) == pytest.approx((plain.value, plain.low, plain.high), rel=1e-5)
 
 
 def test_attacks_on_some_recordings_or_of_few_strengths_are_not_mixed():

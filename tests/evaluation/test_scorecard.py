@@ -11,6 +11,7 @@ from ecgquorum import Scorecard
 from ecgquorum.errors import ScorecardError
 from ecgquorum.evaluation.conditions import MEMBERS, choose_records
 from ecgquorum.evaluation.metric_rows import rows_to_csv
+from ecgquorum.metrics import SCORES
 
 
 def test_every_row_has_its_interval_or_its_reason(card):
@@ -26,6 +27,7 @@ def test_every_row_has_its_interval_or_its_reason(card):
         "accuracy", "macro_f1", "f1", "ece", "ece_raw", "brier", "brier_raw", "r_cc_auc", "r_iu_auc", "ua_auc",
         "uncertainty_gap", "mean_uncertainty", "augrc", "aurc", "risk_at_80", "risk_at_90", "adjusted_r2", "linear_cka",
         "disagreement", "loss", "zero_gradients", "adaptive_ece", "nll", "error_auroc", "errors_caught_at_10",
+        "error_aupr", "coverage_at_risk_5",
     }  # fmt: skip
 
 
@@ -38,6 +40,11 @@ def test_the_worst_case_is_never_better_than_any_attack(card):
             if condition.epsilon <= row.epsilon:
                 positions = np.searchsorted(card.records[c], sorted(common))
                 assert row.value <= card.predictions[e, c].correct[positions].mean() + 1e-12
+
+
+def test_mixed_recordings_have_the_area_by_every_score(card):
+    mixed = {(row.ensemble, row.detail) for row in card.find(attack="mixed pgd", metric="augrc") if row.estimate}
+    assert mixed == {(one.name, score) for one in card.ensembles for score in ("", *SCORES)}
 
 
 def test_a_table_has_every_condition_and_ensemble(card):
@@ -102,6 +109,7 @@ def test_a_scorecard_is_saved_and_loaded_and_damage_is_detected(card, tmp_path):
     path = card.save(tmp_path / "card.json")
     again = Scorecard.load(path)
     assert again.rows == card.rows and again.conditions == card.conditions and again.ensembles == card.ensembles
+    assert again.comparisons == card.comparisons and len(card.comparisons) == 2 * len(card.conditions)
     for key, found in card.predictions.items():
         np.testing.assert_array_equal(again.predictions[key].raw_member_probs, found.raw_member_probs)
         np.testing.assert_array_equal(again.predictions[key].uncertainty, found.uncertainty)

@@ -93,15 +93,21 @@ def test_every_number_of_every_table_has_its_interval(page, card):
     assert "not a medical device" in text
 
 
-def test_the_papers_numbers_are_shown(page, card):
+def test_the_papers_numbers_are_shown(page, card, tmp_path):
     (accuracy,) = (table for table in build_tables(card) if table.name == "accuracy")
     ours = dict(accuracy.rows)["dec+part"]
     columns = [label for _, label in accuracy.columns]
     assert columns == ["natural", "10", "50", "75", "100", "10", "50", "75", "100"]
     assert [cell.paper for cell in ours[:5]] == pytest.approx([85.58, 73.86, 54.51, 44.55, 36.34])
     assert [cell.paper for cell in ours[5:]] == [None] * 4  # SAP of four steps is not the paper's
+    assert ours[0].difference is None, "two members are not the paper's setting"
+    assert f'<span class="paper">{ours[0].paper:.1f}</span>' in page.read_text()
+    as_published = replace(card, ensembles=tuple(replace(one, deviations=()) for one in card.ensembles))
+    (accuracy,) = (table for table in build_tables(as_published) if table.name == "accuracy")
+    ours = dict(accuracy.rows)["dec+part"]
     assert ours[0].difference == pytest.approx(ours[0].estimate.value - 85.58)
-    assert f"{ours[0].paper:.1f} <i>{ours[0].difference:+.1f}</i>" in page.read_text()
+    again = write_report(as_published, tmp_path / "again").read_text()
+    assert f"{ours[0].paper:.1f} <i>{ours[0].difference:+.1f}</i>" in again
     assert "simulated" in page.read_text() and "results mean nothing" in page.read_text()
 
 
@@ -235,7 +241,12 @@ def test_areas_of_one_attack_on_two_targets_are_separate(card):
     rows = [replace(r, attack="mixed pgd", target="ensemble") if r.attack == "mixed sap" else r for r in card.rows]
     both = replace(card, conditions=tuple(twice), rows=tuple(rows))
     (table,) = (table for table in build_tables(both) if table.name == "deferral")
-    assert [label for _, label in table.columns] == ["natural", "mixed pgd, member 0", "mixed pgd, ensemble"]
+    assert [heading for heading, _ in table.groups] == ["natural", "mixed pgd, member 0", "mixed pgd, ensemble"]
+    assert [label for heading, label in table.columns if heading == "natural"] == ["by uncertainty"]
+    assert [label for heading, label in table.columns if heading == "mixed pgd, ensemble"][:2] == [
+        "by uncertainty",
+        "by confidence",
+    ]
     name = card.ensembles[0].name
     wanted = [card.estimate(ensemble=name, attack=f"mixed {a}", metric="augrc").value for a in ("pgd", "sap")]
     assert [cell.estimate.value / 100 for cell in table.rows[0][1][1:]] == pytest.approx(wanted)

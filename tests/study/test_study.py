@@ -46,6 +46,45 @@ def test_a_strategy_and_an_attack_can_be_added_later(tmp_path, monkeypatch):
     assert set(crafted) == {"confident"}  # pgd and sap on the shared member were there
 
 
+FURTHER = """
+[[runs]]
+compare = ["baseline"]
+seeds = [3]
+[[runs]]
+name = "paper"
+compare = ["part+dec"]
+strategies.dec = { form = "paper" }
+"""
+
+
+def test_further_runs_have_other_seeds_and_parameters(tmp_path):
+    study = parse_study(TINY_STUDY.replace("epochs = 2", "epochs = 1") + FURTHER)
+    recipes = study.recipes()
+    assert list(recipes) == ["baseline", "dec+part", "baseline seed 3", "dec+part paper"]
+    assert recipes["baseline seed 3"] == recipes["baseline"].change(seed=3)
+    assert recipes["dec+part paper"].strategies["dec"]["form"] == "paper"
+    assert recipes["dec+part"].strategies.get("dec", {}).get("form") is None
+    assert parse_study(study.toml()) == study
+    card, _ = run_study(study, tmp_path / "s")
+    assert [one.name for one in card.ensembles] == list(recipes)
+    assert [one.seed for one in card.ensembles] == [0, 0, 3, 0]
+    assert load_ensemble(tmp_path / "s/runs/dec+part_paper").card["weights_sha256"] == card.ensembles[3].model
+
+
+@pytest.mark.parametrize(
+    ("runs", "message"),
+    [
+        ('compare = ["baseline"]\nstrategies.dec = { form = "paper" }', "need a name"),
+        ('compare = ["baseline"]', "expected seeds or strategies"),
+        ('compare = ["baseline"]\nseeds = [0]', "found baseline twice"),
+        ('compare = ["dec"]\nname = "a/b"\nseeds = [1]', "name"),
+    ],
+)
+def test_wrong_further_runs_are_explained(runs, message):
+    with pytest.raises(RecipeError, match=message):
+        parse_study(TINY_STUDY + f"[[runs]]\n{runs}\n")
+
+
 def test_another_recipe_is_refused(tiny_study, tmp_path):
     with pytest.raises(RecipeError, match="started with another recipe"):
         run_study(parse_study(TINY_STUDY.replace("epochs = 2", "epochs = 3")), tiny_study)

@@ -92,7 +92,10 @@ def report(
     scorecards: Annotated[list[Path], typer.Argument(help="Scorecards, NAME.json, written by `evaluate` or `study`.")],
     out: Annotated[
         Path,
-        typer.Option(help="Folder for the page, figures and tables; or NAME.md for one Markdown page."),
+        typer.Option(
+            help="Folder for the page, figures and tables; NAME.md for one Markdown page; NAME.json to merge "
+            "scorecards of the same recordings."
+        ),
     ],
 ) -> None:
     """Write a report of scorecards: an HTML page that opens offline, figures as PNG and SVG, tables as CSV, Markdown
@@ -101,13 +104,20 @@ def report(
     No model is needed. A single Markdown page does not need NAME.npz either.
     """
     from ecgquorum import Scorecard, write_report, write_results
+    from ecgquorum.evaluation import merge_scorecards
 
     if out.suffix == ".md":
         path = write_results([Scorecard.load(path, rows_only=True) for path in scorecards], out)
         print_line(f"report: {path}")
         return
-    page = write_report([Scorecard.load(path) for path in scorecards], out)
-    print_line(f"report: {page}")
+    cards = [Scorecard.load(path) for path in scorecards]
+    if out.suffix == ".json":
+        merged = merge_scorecards(cards)
+        if len(merged) > 1:
+            raise ScorecardError(f"{out}: the scorecards are of different recordings; write a report of them instead")
+        print_line(f"scorecard: {merged[0].save(out)}")
+        return
+    print_line(f"report: {write_report(cards, out)}")
 
 
 def _parse_numbers(option: str, text: str | None) -> tuple[float, ...] | None:

@@ -56,6 +56,7 @@ def save_bundle(
         "window_s": ensemble.input.window_s,
         "members": [describe_member(member) for member in ensemble.members],
         "information_range": list(ensemble.information_range),
+        **({"robust_information_range": list(robust)} if (robust := ensemble.robust_information_range) else {}),
         "temperature": ensemble.temperature,
         **(facts or {}),
         **({"seed": recipe.seed, "recipe": recipe.toml()} if recipe else {}),
@@ -124,14 +125,18 @@ def load_ensemble(
             for index, described in enumerate(card["members"])
         ]
         low, high = (float(value) for value in card["information_range"])
+        robust_low, robust_high = (float(value) for value in card.get("robust_information_range", (low, high)))
         temperature = float(card.get("temperature", 1.0))
     except (EcgQuorumError, AttributeError, TypeError, ValueError) as error:
         raise BundleError(f"{path}: cannot build the model that its card describes: {error}") from error
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise BundleError(f"{path}/{CARD}: expected a range of information, found {low} to {high}")
+    for start, end in ((low, high), (robust_low, robust_high)):
+        if not (math.isfinite(start) and math.isfinite(end) and start < end):
+            raise BundleError(f"{path}/{CARD}: expected a range of information, found {start} to {end}")
     if not (math.isfinite(temperature) and temperature > 0):
         raise BundleError(f"{path}/{CARD}: expected a temperature above 0, found {temperature}")
     ensemble = Ensemble(members, card["classes"], spec, (low, high), card, temperature)
+    if "robust_information_range" in card:
+        ensemble.robust_information_range = (robust_low, robust_high)
     try:
         ensemble.members.load_state_dict(weights)
     except RuntimeError as error:

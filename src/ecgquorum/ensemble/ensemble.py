@@ -32,7 +32,10 @@ class Ensemble(nn.Module):
 
     members:           any `nn.Module`s from (batch, lead, time) to logits (batch, class)
     input:             leads, rate, scale and window of what the members take
-    information_range: (I_min, I_max) of the training set; (0, ln min(K, C)) until it is measured
+    information_range: (I_min, I_max) of the training set, which uncertainty is normalised by; (0, ln min(K, C)) until
+                       it is measured
+    robust_information_range: (0, 99.9 % quantile of I on the training set), which no single recording decides; assign
+                       it to `information_range` to use it instead; None until it is measured
     temperature:       of calibrated probabilities; 1 until it is fitted
     card:              what the bundle's card says beyond that; empty for an ensemble that was never stored
     """
@@ -51,6 +54,7 @@ class Ensemble(nn.Module):
         self.classes = tuple(classes)
         self.input = input
         self.information_range = information_range or (0.0, math.log(max(2, min(len(members), len(classes)))))
+        self.robust_information_range: tuple[float, float] | None = None
         self.card = card or {}
         self.temperature = temperature
 

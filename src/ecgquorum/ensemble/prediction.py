@@ -106,13 +106,14 @@ def information_range(prediction: Prediction) -> tuple[float, float]:
     A range as narrow as rounding errors would make a large uncertainty of them.
     """
     information = prediction.mutual_information
-    return _widen(float(information.min()), float(information.max()))
+    return widen_range(float(information.min()), float(information.max()))
 
 
 def robust_information_range(prediction: Prediction) -> tuple[float, float]:
     """Return (0, 99.9 % quantile of I), which no single recording decides; (0, ln 2) where it is below 0.001 nat."""
-    return _widen(0.0, float(np.quantile(prediction.mutual_information, 0.999)))
+    return widen_range(0.0, float(np.quantile(prediction.mutual_information, 0.999)))
 
 
-def _widen(low: float, high: float) -> tuple[float, float]:
+def widen_range(low: float, high: float) -> tuple[float, float]:
+    """Return the range, or (low, low + ln 2) where it is not wider than 0.001 nat."""
     return (low, high) if high - low > 1e-3 else (low, low + math.log(2))

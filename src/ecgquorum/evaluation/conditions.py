@@ -10,7 +10,13 @@ from ecgquorum._internal.seeds import numpy_generator
 
 NATURAL = "natural"
 WORST, MIXED, MASKING = "worst of all", "mixed", "masking"
-"""Derived conditions: the worst attack for each recording, natural and attacked recordings mixed, masking checks."""
+"""Derived conditions: the worst attack for each recording among all that the ensemble was evaluated under, natural and
+attacked recordings mixed, masking checks."""
+
+SHARED_WORST = "worst of the shared attacks"
+"""The same among the attacks under which every ensemble of a merged scorecard was evaluated, where these are fewer."""
+
+WORST_KINDS = (WORST, SHARED_WORST)
 
 ENSEMBLE = "ensemble"
 """The target of attacks on the whole ensemble."""

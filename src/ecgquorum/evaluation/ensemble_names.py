@@ -1,10 +1,20 @@
 """Names and descriptions of ensembles in tables, from the recipe in their card."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ecgquorum.ensemble import Ensemble
-from ecgquorum.recipes import PAPER_BANDS, Recipe, parse_recipe
-from ecgquorum.recipes.training import Bands
+from ecgquorum.recipes import Recipe, TrainingRecipe, list_deviations, parse_recipe
+
+_TRAINING_TEXTS = {
+    "crop_s": "random crops of {:g} s",
+    "gain": "gain {:g}",
+    "stretch": "stretch {:g}",
+    "flip": "flip {:g}",
+    "label_smoothing": "label smoothing {:g}",
+    "ema": "weights averaged with {:g}",
+    "refit_head": "last layer fitted again",
+}
 
 
 def name_ensembles(ensembles: Iterable[Ensemble]) -> dict[str, Ensemble]:
@@ -17,12 +27,26 @@ def name_ensembles(ensembles: Iterable[Ensemble]) -> dict[str, Ensemble]:
     return {f"{name} #{number}": ensemble for number, (name, ensemble) in enumerate(zip(names, ensembles, strict=True))}
 
 
-def describe_ensemble(ensemble: Ensemble) -> tuple[str, int, str]:
-    """Strategy, seed and a description of the network; empty for an ensemble without a recipe."""
+@dataclass(frozen=True)
+class TrainingFacts:
+    """What a recipe says about an ensemble; all empty for one without a recipe.
+
+    network:    the members and their training, without what the strategy adds
+    deviations: how it was trained otherwise than in the paper's setting; empty in that setting
+    """
+
+    strategy: str = ""
+    seed: int = 0
+    network: str = ""
+    deviations: tuple[str, ...] = ("trained without a recipe",)
+
+
+def describe_training(ensemble: Ensemble) -> TrainingFacts:
+    """Read the recipe in the ensemble's card."""
     if "recipe" not in ensemble.card:
-        return "", 0, ""
+        return TrainingFacts()
     recipe = parse_recipe(ensemble.card["recipe"])
-    return recipe.strategy, recipe.seed, _describe_network(recipe)
+    return TrainingFacts(recipe.strategy, recipe.seed, _describe_network(recipe), list_deviations(recipe))
 
 
 def _make_name(ensemble: Ensemble, parts: tuple[str, ...]) -> str:
@@ -34,16 +58,13 @@ def _make_name(ensemble: Ensemble, parts: tuple[str, ...]) -> str:
 
 
 def _describe_network(recipe: Recipe) -> str:
-    """The network, and how its training differs from the paper's."""
-    text = ", ".join((recipe.member.kind, *(f"{name} {value}" for name, value in recipe.member.options.items())))
-    harden, bands = recipe.strategies.get("harden"), recipe.strategies.get("part", {}).get("bands", PAPER_BANDS)
-    if harden and "harden" in recipe.parts:
-        text += f", hardened ({harden['share']:.0%} of each batch attacked by one step of up to {harden['epsilon']:g})"
-    if "part" in recipe.parts and tuple(bands) != PAPER_BANDS:
-        text += f", in other bands than the paper's ({', '.join(map(_describe_bands, bands))})"
-    return text
-
-
-def _describe_bands(bands: Bands) -> str:
-    """The bands of one member, such as "0 to 15 Hz and 30 to 45 Hz"."""
-    return bands if isinstance(bands, str) else " and ".join(f"{low:g} to {high:g} Hz" for low, high in bands)
+    """The network, and what changes recordings and labels in its training, such as "compact, width 1; 12 epochs"."""
+    network = (recipe.member.kind, *(f"{name} {value}" for name, value in recipe.member.options.items()))
+    training, plain = recipe.training, TrainingRecipe()
+    details = [f"{training.epochs} epochs"]
+    details += [
+        text.format(getattr(training, name))
+        for name, text in _TRAINING_TEXTS.items()
+        if getattr(training, name) != getattr(plain, name)
+    ]
+    return f"{', '.join(network)}; {', '.join(details)}"

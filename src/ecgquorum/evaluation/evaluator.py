@@ -14,6 +14,7 @@ from ecgquorum.ensemble import Ensemble
 from ecgquorum.ensemble.bundle import software_versions
 from ecgquorum.errors import MemberError, ScorecardError
 from ecgquorum.evaluation.attack_conditions import AttackCondition, describe_evaluation, make_conditions
+from ecgquorum.evaluation.comparisons import compare_ensembles
 from ecgquorum.evaluation.conditions import (
     ENSEMBLE,
     MASKING,
@@ -27,11 +28,11 @@ from ecgquorum.evaluation.conditions import (
 )
 from ecgquorum.evaluation.data import EvaluationInput, open_data
 from ecgquorum.evaluation.diversity import diversity_values
-from ecgquorum.evaluation.ensemble_names import describe_ensemble, name_ensembles
+from ecgquorum.evaluation.ensemble_names import describe_training, name_ensembles
 from ecgquorum.evaluation.fingerprint import hash_module
 from ecgquorum.evaluation.gradient_masking import check_gradient_masking
 from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow, make_row
-from ecgquorum.evaluation.metric_values import ONE_MEMBER, MetricValue, metric_values
+from ecgquorum.evaluation.metric_values import ONE_MEMBER, MetricValue, is_silent, metric_values
 from ecgquorum.evaluation.mixed_conditions import draw_assignments, mixed_accuracy, mixed_augrc
 from ecgquorum.evaluation.options import EvaluationOptions
 from ecgquorum.evaluation.predictions import LabelledPredictions
@@ -103,23 +104,25 @@ def evaluate(
         examples=tuple(run.examples),
         evaluation=described,
         versions=software_versions(),
+        comparisons=tuple(compare_ensembles(facts, run.conditions, run.predictions)),
     )
 
 
 def _describe_facts(run: EvaluationRun, e: int) -> EnsembleFacts:
     ensemble = run.ensembles[e]
-    strategy, seed, network = describe_ensemble(ensemble)
+    training = describe_training(ensemble)
     weights = "".join(hash_module(member) for member in ensemble.members)
     return EnsembleFacts(
         name=run.names[e],
-        strategy=strategy,
-        seed=seed,
+        strategy=training.strategy,
+        seed=training.seed,
         members=len(ensemble.members),
         model=str(ensemble.card.get("weights_sha256") or hashlib.sha256(weights.encode()).hexdigest()),
         information_range=run.ranges[e],
         temperature=ensemble.temperature,
         same_cohort=run.data.is_training_cohort(ensemble.card),
-        network=network,
+        network=training.network,
+        deviations=training.deviations,
     )
 
 
@@ -159,12 +162,15 @@ def _choose_masking_epsilon(conditions: list[AttackCondition]) -> float | None:
 def _mixed_values(run: EvaluationRun, e: int, numbers: tuple[int, ...]) -> Iterator[MetricValue]:
     """Metrics where some recordings are attacked: the same ones, as strongly, for every ensemble."""
     strengths = [run.predictions[e, i] for i in (0, *numbers)]
+    errors = [~predictions.correct for predictions in strengths]
+    scores = [{"": predictions.uncertainty} | predictions.scores() for predictions in strengths]
     assignments = draw_assignments(len(run.data), run.options.seed)
-    yield MetricValue("accuracy", "", mixed_accuracy(strengths, assignments))
-    if strengths[0].single_member:
-        yield MetricValue("augrc", "", UNDEFINED, ONE_MEMBER)
-    else:
-        yield MetricValue("augrc", "", mixed_augrc(strengths, assignments))
+    yield MetricValue("accuracy", "", mixed_accuracy(errors, assignments))
+    for name in scores[0]:
+        if is_silent(strengths[0], name):
+            yield MetricValue("augrc", name, UNDEFINED, ONE_MEMBER)
+        else:
+            yield MetricValue("augrc", name, mixed_augrc(errors, [one[name] for one in scores], assignments))
 
 
 def _member_values(run: EvaluationRun, e: int) -> Iterator[MetricValue]:

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from ecgquorum.errors import ScorecardError
-from ecgquorum.evaluation.conditions import ENSEMBLE, WORST, Condition
+from ecgquorum.evaluation.comparisons import compare_ensembles
+from ecgquorum.evaluation.conditions import ENSEMBLE, SHARED_WORST, WORST, WORST_KINDS, Condition
 from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow, make_row
 from ecgquorum.evaluation.metric_values import metric_values
 from ecgquorum.evaluation.predictions import LabelledPredictions
@@ -36,10 +37,11 @@ def _merge_group(cards: list[Scorecard]) -> Scorecard:
                 ensembles.append(replace(facts, name=_free_name(facts, [one.name for one in ensembles])))
                 rows.append([])
             for c, condition in enumerate(card.conditions):
-                predictions[number, conditions.index(condition)] = card.predictions[e, c]
+                if (e, c) in card.predictions:
+                    predictions[number, conditions.index(condition)] = card.predictions[e, c]
             known = {_row_key(row) for row in rows[number]}
             named = (replace(row, ensemble=ensembles[number].name) for row in card.find(ensemble=facts.name))
-            rows[number] += [row for row in named if row.attack != WORST and _row_key(row) not in known]
+            rows[number] += [row for row in named if row.attack not in WORST_KINDS and _row_key(row) not in known]
     numbers = {number: conditions.index(condition) for number, condition in enumerate(first.conditions)}
     whole = replace(
         first,
@@ -57,20 +59,29 @@ def _merge_group(cards: list[Scorecard]) -> Scorecard:
             for example in first.examples
         ),
     )
-    return replace(whole, rows=tuple(row for e in range(len(ensembles)) for row in (*rows[e], *_worst_rows(whole, e))))
+    return replace(
+        whole,
+        rows=tuple(row for e in range(len(ensembles)) for row in (*rows[e], *_worst_rows(whole, e))),
+        comparisons=tuple(compare_ensembles(ensembles, conditions, predictions)),
+    )
 
 
 def _worst_rows(card: Scorecard, e: int) -> Iterator[MetricRow]:
-    """The worst of the conditions under which every ensemble was evaluated; otherwise they would not compare."""
-    shared = [
-        c for c in range(len(card.conditions)) if all((i, c) in card.predictions for i in range(len(card.ensembles)))
+    """The worst of the ensemble's own attacks, and where ensembles had different ones, of those that all had."""
+    by_ensemble = [
+        [c for c in range(len(card.conditions)) if (i, c) in card.predictions] for i in range(len(card.ensembles))
     ]
-    conditions, records = [card.conditions[c] for c in shared], [card.records[c] for c in shared]
-    predictions = {i: card.predictions[e, c] for i, c in enumerate(shared)}
-    for epsilon, worst in worst_of_all(conditions, records, predictions):
-        condition, n_records = Condition(WORST, ENSEMBLE, epsilon), len(worst.labels)
-        for value in metric_values(worst, card.data.classes, normalise=card.evaluation["normalise"]):
-            yield make_row(card.ensembles[e], card.data.data, condition, n_records, value)
+    shared = [c for c in by_ensemble[0] if all(c in numbers for numbers in by_ensemble)]
+    kinds = {WORST: by_ensemble[e]}
+    if any(numbers != shared for numbers in by_ensemble):
+        kinds[SHARED_WORST] = shared
+    for name, numbers in kinds.items():
+        conditions, records = [card.conditions[c] for c in numbers], [card.records[c] for c in numbers]
+        predictions = {i: card.predictions[e, c] for i, c in enumerate(numbers)}
+        for epsilon, worst in worst_of_all(conditions, records, predictions):
+            condition, n_records = Condition(name, ENSEMBLE, epsilon), len(worst.labels)
+            for value in metric_values(worst, card.data.classes, normalise=card.evaluation["normalise"]):
+                yield make_row(card.ensembles[e], card.data.data, condition, n_records, value)
 
 
 def _merge_attacks(cards: list[Scorecard]) -> list[dict[str, object]]:

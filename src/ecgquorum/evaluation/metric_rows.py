@@ -5,10 +5,13 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from ecgquorum.evaluation.conditions import Condition
 from ecgquorum.evaluation.metric_values import MetricValue
 from ecgquorum.metrics import Estimate
+
+_OF_ENSEMBLE = frozenset({"strategy", "seed", "model", "data"})
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ class EnsembleFacts:
 
     same_cohort: whether it was trained on the train part of the evaluated cohort; if not, it may have been trained on
                  evaluated recordings
-    network:     the members, and how their training differs from the paper's
+    network:     the members and their training, without what the strategy adds
+    deviations:  how it was trained otherwise than in the paper's setting; empty in that setting
     """
 
     name: str
@@ -61,6 +65,7 @@ class EnsembleFacts:
     temperature: float
     same_cohort: bool
     network: str
+    deviations: tuple[str, ...] = ("its recipe was not recorded",)
 
 
 def make_row(facts: EnsembleFacts, data: str, condition: Condition, n_records: int, found: MetricValue) -> MetricRow:
@@ -84,6 +89,18 @@ def make_row(facts: EnsembleFacts, data: str, condition: Condition, n_records: i
         facts.model,
         data,
     )
+
+
+def pack_row(row: MetricRow) -> dict[str, Any]:
+    """A row as plain values, without what its ensemble says and without empty texts."""
+    return {name: value for name, value in asdict(row).items() if name not in _OF_ENSEMBLE and value != ""}
+
+
+def unpack_row(packed: dict[str, Any], facts: EnsembleFacts, data: str) -> MetricRow:
+    """The row that `pack_row` packed."""
+    of_ensemble = {"strategy": facts.strategy, "seed": facts.seed, "model": facts.model, "data": data}
+    values: dict[str, Any] = {"target": "", "detail": "", "reason": ""} | of_ensemble | packed
+    return MetricRow(**values)
 
 
 def rows_to_csv(rows: Sequence[MetricRow]) -> str:

@@ -8,11 +8,14 @@ from itertools import chain
 from ecgquorum import metrics
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.metrics import UNDEFINED, Array, Estimate, Flags, Labels, bootstrap
-from ecgquorum.metrics.scores import DISAGREEMENT_SCORES, SCORES
+from ecgquorum.metrics.scores import DISAGREEMENT_SCORES
 
 COVERAGES = (0.8, 0.9)
 BUDGET = 0.1
 """The share of recordings that is deferred to people where errors caught are counted."""
+
+RISK = 0.05
+"""The error rate that is accepted where the coverage that keeps to it is counted."""
 
 ONE_MEMBER = "one member cannot disagree"
 
@@ -98,10 +101,10 @@ def _uncertainty_metrics(predictions: LabelledPredictions, area: Callable[[Array
 def _score_metrics(predictions: LabelledPredictions) -> Iterator[_Metric]:
     """How well each uncertainty score ranks the errors."""
     errors = ~predictions.correct
-    for name, score in SCORES.items():
-        values = score(predictions.raw_member_probs)
+    for name, values in predictions.scores().items():
         found = (
             _Metric("error_auroc", partial(metrics.error_auroc, errors, values), _missing(~errors), name),
+            _Metric("error_aupr", partial(metrics.error_aupr, errors, values), "no incorrect predictions", name),
             _Metric("aurc", partial(metrics.aurc, errors, values), "", name),
             _Metric("augrc", partial(metrics.augrc, errors, values), "", name),
             _Metric(
@@ -110,9 +113,17 @@ def _score_metrics(predictions: LabelledPredictions) -> Iterator[_Metric]:
                 "no incorrect predictions",
                 name,
             ),
+            _Metric(
+                f"coverage_at_risk_{100 * RISK:.0f}", partial(metrics.coverage_at_risk, errors, values, RISK), "", name
+            ),
         )
-        silent = predictions.single_member and name in DISAGREEMENT_SCORES
+        silent = is_silent(predictions, name)
         yield from (_Metric(one.name, None, ONE_MEMBER, name) if silent else one for one in found)
+
+
+def is_silent(predictions: LabelledPredictions, score: str) -> bool:
+    """Whether a score compares members and there is one only; "": the uncertainty, which does."""
+    return predictions.single_member and (score in DISAGREEMENT_SCORES or not score)
 
 
 def _missing(correct: Flags) -> str:

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from ecgquorum._internal.figure_style import GREY, make_panels, marker_style, use_style
 from ecgquorum.errors import ScorecardError
-from ecgquorum.evaluation.conditions import ENSEMBLE, MASKING, MEMBERS, MIXED, NATURAL, WORST
+from ecgquorum.evaluation.conditions import ENSEMBLE, MASKING, MEMBERS, MIXED, NATURAL, SHARED_WORST, WORST_KINDS
 from ecgquorum.evaluation.metric_values import metric_values
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.metrics import Estimate, Labels
@@ -22,7 +22,9 @@ def plot_metric(card: Scorecard, metric: str = "accuracy", label: str = "", *, w
         raise ScorecardError(f"the scorecard has no metric {metric!r} to draw")
     label = label or f"{metric} (%)"
     attacks = [row for row in rows if row.attack not in (NATURAL, MASKING) and not row.attack.startswith(MIXED)]
-    families = list(dict.fromkeys((row.attack, row.target) for row in attacks if worst or row.attack != WORST))
+    families = list(
+        dict.fromkeys((row.attack, row.target) for row in attacks if worst or row.attack not in WORST_KINDS)
+    )
     with use_style():
         if not families:
             return _plot_natural(card, metric, label)
@@ -50,17 +52,17 @@ def _plot_natural(card: Scorecard, metric: str, label: str) -> Figure:
 
 def _plot_family(ax: Axes, card: Scorecard, metric: str, family: tuple[str, str]) -> None:
     attack, target = family
-    positions = find_covered(card, attack, target)
     for e, one in enumerate(card.ensembles):
         rows = sorted(
             card.find(ensemble=one.name, attack=attack, target=target, metric=metric, detail=""),
             key=lambda row: row.epsilon,
         )
-        values = [_natural_value(card, e, metric, positions), *(row.estimate for row in rows)]
+        positions = find_covered(card, attack, target, e)
+        values = [_natural_value(card, e, metric, positions) if rows else None, *(row.estimate for row in rows)]
         draw_band(ax, [0.0, *(row.epsilon for row in rows)], values, e, one.name, scale=100.0)
-    on = "" if attack == WORST else f" on the {target}" if target == ENSEMBLE else f" on {target}"
-    count = len(positions) if len(positions) else next(card.find(attack=attack, target=target)).n_records
-    ax.set_title(f"{attack}{on}  (n = {count})")
+    on = "" if attack in WORST_KINDS else f" on the {target}" if target == ENSEMBLE else f" on {target}"
+    counts = sorted({row.n_records for row in card.find(attack=attack, target=target, metric=metric, detail="")})
+    ax.set_title(f"{attack}{on}  (n = {' or '.join(map(str, counts))})")
     ax.set_xlabel(f"strength ε ({card.data.unit})")
     ax.axhline(0, color=GREY, linewidth=0.5)
     ax.set_xlim(left=0)
@@ -68,14 +70,16 @@ def _plot_family(ax: Axes, card: Scorecard, metric: str, family: tuple[str, str]
         ax.set_ylim(-2, 102)
 
 
-def find_covered(card: Scorecard, attack: str, target: str) -> Labels:
-    """The recordings that an attack covers; the worst of all covers those that all attacks cover."""
+def find_covered(card: Scorecard, attack: str, target: str, e: int) -> Labels:
+    """The recordings of an ensemble that an attack covers; the worst of several covers those that all of them cover."""
     if not card.records:
         return np.zeros(0, dtype=np.int64)
+    needed = range(len(card.ensembles)) if attack == SHARED_WORST else (e,)
     covered = card.records[0]
-    for condition, positions in zip(card.conditions, card.records, strict=True):
-        if attack == WORST or (condition.attack, condition.target) == (attack, target):
-            covered = np.intersect1d(covered, positions)
+    for c, condition in enumerate(card.conditions):
+        included = attack in WORST_KINDS and all((i, c) in card.predictions for i in needed)
+        if included or (condition.attack, condition.target) == (attack, target):
+            covered = np.intersect1d(covered, card.records[c])
     return covered
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ecgquorum.metrics import Array, Flags, Labels, apply_temperature
+from ecgquorum.metrics import SCORES, Array, Flags, Labels, apply_temperature
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +54,10 @@ class LabelledPredictions:
     def single_member(self) -> bool:
         """Whether there is one member only, which cannot disagree."""
         return len(self.raw_member_probs[0]) == 1
+
+    def scores(self) -> dict[str, Array]:
+        """(record,) of every uncertainty score by name."""
+        return {name: score(self.raw_member_probs) for name, score in SCORES.items()}
 
     def at(self, positions: Labels) -> "LabelledPredictions":
         """The predictions of some of the recordings."""

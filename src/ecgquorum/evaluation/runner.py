@@ -63,11 +63,15 @@ class EvaluationRun:
         """Classify natural recordings first, then under attack after attack."""
         if self.options.normalise == "robust":
             for e, ensemble in enumerate(self.ensembles):
-                self.report_progress(f"mutual information of {self.names[e]} on the train part")
-                self.ranges[e] = robust_information_range(self.data.predict_train(ensemble))
+                self.ranges[e] = ensemble.robust_information_range or self._measure_robust_range(e, ensemble)
         self._predict([0], executor)
         self._finish_natural()
         self._predict(range(1, len(self.conditions)), executor)
+
+    def _measure_robust_range(self, e: int, ensemble: Ensemble) -> tuple[float, float]:
+        """Of an ensemble whose bundle was written before cards had that range."""
+        self.report_progress(f"mutual information of {self.names[e]} on the train part")
+        return robust_information_range(self.data.predict_train(ensemble))
 
     def report_progress(self, text: str, finished: int = 0) -> None:
         """Report what is being done, and that so many more recordings are classified."""
@@ -175,10 +179,13 @@ class EvaluationRun:
                     f"{name} takes input scaled to {spec.scaling}, {self.names[0]} to {first.scaling}; the same "
                     "epsilon would mean attacks of different strength, so evaluate them separately"
                 )
-            if self.options.normalise == "robust" and not (data.n_train and data.is_training_cohort(ensemble.card)):
+            if self.options.normalise == "robust" and not (
+                ensemble.robust_information_range or (data.n_train and data.is_training_cohort(ensemble.card))
+            ):
                 raise ScorecardError(
-                    f'{name}: normalise = "robust" reads the recordings that it was trained on, which {data.source} '
-                    'does not have; evaluate it on its own cohort, or choose "training" or "authors"'
+                    f'{name}: its card has no robust range, so normalise = "robust" reads the recordings that it was '
+                    f"trained on, which {data.source} does not have; evaluate it on its own cohort, or choose "
+                    '"training" or "authors"'
                 )
             for attack in attacks:
                 _ = AttackJob(attack, ensemble, self.options.seed).target

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum._internal.checksums import add_checksum, has_valid_checksum
 from ecgquorum.errors import ScorecardError
-from ecgquorum.evaluation.conditions import MASKING, MEMBERS, MIXED, NATURAL, WORST, Condition
+from ecgquorum.evaluation.comparisons import Comparison
+from ecgquorum.evaluation.conditions import MASKING, MEMBERS, MIXED, NATURAL, WORST_KINDS, Condition
 from ecgquorum.evaluation.examples import Example
-from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow
+from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow, pack_row, unpack_row
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.evaluation.score_table import ScoreTable
 from ecgquorum.metrics import Estimate
@@ -62,6 +63,7 @@ class Scorecard:
     records:     for each condition the positions of the recordings that it covers
     predictions: (number of the ensemble, number of the condition) -> the predictions of those recordings
     evaluation:  the settings, including every default
+    comparisons: paired differences between the ensembles
     """
 
     data: DataFacts
@@ -75,6 +77,7 @@ class Scorecard:
     examples: tuple[Example, ...]
     evaluation: dict[str, Any]
     versions: dict[str, str]
+    comparisons: tuple[Comparison, ...] = ()
 
     def find(self, **wanted: Any) -> Iterator[MetricRow]:
         """The rows whose fields have these values, such as metric="accuracy", attack="pgd"."""
@@ -106,10 +109,10 @@ class Scorecard:
     def _label(self, row: MetricRow) -> str:
         """What a row is about: the attack, its target and strength, and the class or members."""
         label = row.attack
-        if row.attack not in (NATURAL, WORST):
+        if row.attack != NATURAL and row.attack not in WORST_KINDS:
             label += f" on {row.target}"
         if row.epsilon:
-            several = row.attack == WORST or row.attack.startswith(MIXED)
+            several = row.attack in WORST_KINDS or row.attack.startswith(MIXED)
             label += f", {'up to ' if several else ''}{row.epsilon:g} {self.data.unit}"
         return f"{label}: {row.detail}" if row.detail else label
 
@@ -152,7 +155,8 @@ class Scorecard:
             "evaluation": self.evaluation,
             "versions": self.versions,
             "predictions": predictions_file,
-            "rows": [asdict(row) for row in self.rows],
+            "comparisons": [asdict(one) for one in self.comparisons],
+            "rows": [pack_row(row) for row in self.rows],
         }
         return _format_json(add_checksum(json.loads(json.dumps(document)), "sha256"))
 
@@ -191,6 +195,7 @@ class Scorecard:
                 )
                 for e, one in enumerate(facts["ensembles"])
                 for c in range(len(records))
+                if f"raw_member_probs/{e}/{c}" in arrays  # merged ensembles may lack some conditions
             }
             examples = tuple(_parse_example(n, entry, arrays) for n, entry in enumerate(document["examples"]))
             ids = tuple(arrays["ids"].tolist())
@@ -200,26 +205,33 @@ class Scorecard:
 
 
 def _format_json(document: dict[str, Any]) -> str:
-    """Readable JSON with one row a line."""
-    rows = document.pop("rows")
-    head = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
-    lines = ",\n".join("  " + json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
-    return f'{head[:-2]},\n "rows": [\n{lines}\n ]\n}}\n'
+    """Readable JSON with one row or comparison a line."""
+    lists = {name: document.pop(name) for name in ("comparisons", "rows")}
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)[:-2]
+    for name, rows in lists.items():
+        lines = ",\n".join("  " + json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
+        text += f',\n "{name}": [\n{lines}\n ]'
+    return text + "\n}\n"
 
 
 def _parse_facts(document: dict[str, Any]) -> dict[str, Any]:
     """What NAME.json alone holds."""
+    data = DataFacts(**_with_tuples(document["data"]))
+    ensembles = tuple(EnsembleFacts(**_with_tuples(one)) for one in document["ensembles"])
+    by_name = {one.name: one for one in ensembles}
     return {
-        "data": DataFacts(**document["data"] | {"classes": tuple(document["data"]["classes"])}),
-        "ensembles": tuple(
-            EnsembleFacts(**one | {"information_range": tuple(one["information_range"])})
-            for one in document["ensembles"]
-        ),
+        "data": data,
+        "ensembles": ensembles,
         "conditions": tuple(Condition(**one) for one in document["conditions"]),
-        "rows": tuple(MetricRow(**row) for row in document["rows"]),
+        "rows": tuple(unpack_row(row, by_name[row["ensemble"]], data.data) for row in document["rows"]),
         "evaluation": document["evaluation"],
         "versions": document["versions"],
+        "comparisons": tuple(Comparison(**_with_tuples(one)) for one in document.get("comparisons", ())),
     }
+
+
+def _with_tuples(document: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in document.items()}
 
 
 def _parse_example(number: int, entry: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Example:

@@ -1,6 +1,14 @@
 """Metrics of predictions: pure functions of arrays, each with one value for every draw of recordings."""
 
-from ecgquorum.metrics.bootstrap import UNDEFINED, Estimate, bootstrap, jackknife
+from ecgquorum.metrics.bootstrap import (
+    UNDEFINED,
+    Estimate,
+    Metric,
+    bootstrap,
+    jackknife,
+    paired_difference,
+    replicate,
+)
 from ecgquorum.metrics.calibration import (
     adaptive_calibration_error,
     apply_temperature,
@@ -38,6 +46,7 @@ __all__ = [
     "Estimate",
     "Flags",
     "Labels",
+    "Metric",
     "accuracy",
     "adaptive_calibration_error",
     "apply_temperature",
@@ -59,6 +68,8 @@ __all__ = [
     "jackknife",
     "macro_f1",
     "negative_log_likelihood",
+    "paired_difference",
+    "replicate",
     "risk_at_coverage",
     "threshold_auc",
     "threshold_mean",

@@ -1,16 +1,21 @@
-"""95 % intervals over recordings: bootstrap and jackknife."""
+"""95 % intervals over recordings: bootstrap, paired bootstrap and jackknife."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ecgquorum._internal.seeds import numpy_generator
 from ecgquorum.metrics.weighting import Array, Flags
 
 _DRAWS = 1000
 _DRAWS_AT_ONCE = 100  # bounds the memory that the weights take
+
+Metric = Callable[[Array], Array]
+"""Weights (draw, record) -> (draw,), NaN where it is not defined."""
 
 
 @dataclass(frozen=True)
@@ -37,25 +42,55 @@ class Estimate:
 UNDEFINED = Estimate(math.nan, math.nan, math.nan)
 
 
-def bootstrap(metric: Callable[[Array], Array], n_records: int, *, seed: int = 0, draws: int = _DRAWS) -> Estimate:
-    """The metric on all recordings, and its 2.5 % and 97.5 % quantiles on recordings drawn with replacement.
+def bootstrap(metric: Metric, n_records: int, *, seed: int = 0, draws: int = _DRAWS) -> Estimate:
+    """The metric on all recordings, and its 2.5 % and 97.5 % quantiles on recordings drawn with replacement."""
+    return _interval(replicate(metric, n_records, seed=seed, draws=draws))
 
-    metric: weights (draw, record) -> (draw,), NaN where it is not defined; such draws are left out
+
+def replicate(metric: Metric, n_records: int, *, seed: int = 0, draws: int = _DRAWS) -> Array:
+    """(1 + draw,): the metric on all recordings, then on each draw of recordings with replacement.
+
+    The same number of recordings and the same seed give the same draws, so that replicates of several metrics or models
+    are paired.
     """
-    value = float(metric(np.ones((1, n_records)))[0])
+    counts = _draw_counts(n_records, seed, draws)
+    starts = range(0, draws, _DRAWS_AT_ONCE)
+    drawn = (metric(counts[start : start + _DRAWS_AT_ONCE].astype(np.float64)) for start in starts)
+    return np.concatenate([metric(np.ones((1, n_records))), *drawn])
+
+
+def paired_difference(first: Sequence[Array], second: Sequence[Array]) -> Estimate:
+    """mean(first) - mean(second), with the interval of the difference on the same draws (paired bootstrap).
+
+    Recordings that are hard for both sides move both alike, so the interval is narrower than that of two separate
+    samples. Several entries on a side are several trainings, of which the mean is compared.
+
+    first, second: results of `replicate` with the same recordings and the same seed
+    """
+    return _interval(np.asarray(np.mean(first, axis=0) - np.mean(second, axis=0)))
+
+
+def _interval(replicates: Array) -> Estimate:
+    """The first replicate and the quantiles of the others; those that are not defined are left out."""
+    value, drawn = float(replicates[0]), replicates[1:]
+    drawn = drawn[np.isfinite(drawn)]
+    if not np.isfinite(value) or len(drawn) == 0:
+        return Estimate(value, math.nan, math.nan)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return Estimate(value, float(low), float(high))
+
+
+@lru_cache(maxsize=1)
+def _draw_counts(n_records: int, seed: int, draws: int) -> NDArray[np.uint16]:
+    """(draw, record): how often each recording is drawn; the same for every metric of the same recordings."""
     rng = numpy_generator(seed, "bootstrap")
-    replicates = []
+    counts = np.empty((draws, n_records), dtype=np.uint16)
     for start in range(0, draws, _DRAWS_AT_ONCE):
         size = min(_DRAWS_AT_ONCE, draws - start)
         drawn = rng.integers(n_records, size=(size, n_records)) + n_records * np.arange(size)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=size * n_records).reshape(size, n_records)
-        replicates.append(metric(counts.astype(np.float64)))
-    defined = np.concatenate(replicates)
-    defined = defined[np.isfinite(defined)]
-    if not np.isfinite(value) or len(defined) == 0:
-        return Estimate(value, math.nan, math.nan)
-    low, high = np.quantile(defined, [0.025, 0.975])
-    return Estimate(value, float(low), float(high))
+        counts[start : start + size] = np.bincount(drawn.ravel(), minlength=size * n_records).reshape(size, n_records)
+    counts.flags.writeable = False
+    return counts
 
 
 def jackknife(metric: Callable[[Flags], float], n_records: int, *, seed: int = 0, blocks: int = 20) -> Estimate:

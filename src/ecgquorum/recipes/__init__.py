@@ -4,6 +4,7 @@ An unknown key is an error that names the nearest known one. `Recipe.toml()` wri
 """
 
 from ecgquorum.recipes.load import load_recipe, load_study, parse_recipe, parse_study, recipe_names
+from ecgquorum.recipes.paper_setting import PAPER_PARTS, list_deviations
 from ecgquorum.recipes.study import AttackRecipe, CohortRecipe, EvaluationRecipe, Study
 from ecgquorum.recipes.training import (
     PAPER_BANDS,
@@ -17,6 +18,7 @@ from ecgquorum.recipes.training import (
 
 __all__ = [
     "PAPER_BANDS",
+    "PAPER_PARTS",
     "AttackRecipe",
     "CohortRecipe",
     "EvaluationRecipe",
@@ -25,6 +27,7 @@ __all__ = [
     "Recipe",
     "Study",
     "TrainingRecipe",
+    "list_deviations",
     "load_recipe",
     "load_study",
     "parse_recipe",

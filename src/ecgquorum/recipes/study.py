@@ -1,19 +1,20 @@
 """A study: a training recipe, the strategies to compare, and how they are evaluated."""
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from ecgquorum.errors import RecipeError
 from ecgquorum.recipes.error_messages import explain_errors
-from ecgquorum.recipes.training import Count, Positive, Recipe, RecipePart, strategy_names
+from ecgquorum.recipes.training import Count, Positive, Recipe, RecipePart, join_strategies
 
 WHOLE = "ensemble"
 WHOLE_ONLY = ("confident", "worst")
 """Attacks on the whole ensemble only."""
 
-RESERVED = ("natural", "worst of all", "masking")
+RESERVED = ("natural", "worst of all", "worst of the shared attacks", "masking")
 """Names in tables for conditions that are not attacks."""
 
 EPSILONS = {
@@ -149,20 +150,45 @@ class CohortRecipe(RecipePart):
     seed: Annotated[int, Field(ge=0)] = 0
 
 
+class FurtherRuns(RecipePart):
+    """Further runs of strategies: with other seeds, or other parameters.
+
+    compare:    the strategies
+    name:       added to a strategy's name in tables; absent: only seeds differ
+    seeds:      of the runs; absent: the study's seed
+    strategies: name of a strategy -> its parameters, where not those of the study
+    """
+
+    compare: Annotated[tuple[str, ...], Field(min_length=1)]
+    name: Annotated[str, Field(pattern=r"^[\w.-]*$")] = ""
+    seeds: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    strategies: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _differs(self) -> Self:
+        if self.strategies and not self.name:
+            raise ValueError("runs: other parameters need a name, which tables add to the strategy's")
+        if not self.strategies and not self.seeds:
+            raise ValueError("runs: expected seeds or strategies that differ from the study's, found neither")
+        return self
+
+
 class Study(Recipe):
     """A training recipe and what to compare: the strategies, on which recordings, under which attacks.
 
     compare: the strategies; absent: the paper's seven, without dverge where there is one member only
+    runs:    further runs of strategies, with other seeds or parameters
     """
 
     compare: Annotated[tuple[str, ...], Field(min_length=1)] = PAPER_STRATEGIES
+    runs: tuple[FurtherRuns, ...] = ()
     cohort: CohortRecipe | None = None
     evaluation: EvaluationRecipe = EvaluationRecipe()
 
     @field_validator("compare")
     @classmethod
     def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        strategies = tuple("+".join(strategy_names(strategy)) or "baseline" for strategy in value)
+        strategies = tuple(join_strategies(strategy) for strategy in value)
         twice = next((strategy for strategy in strategies if strategies.count(strategy) > 1), None)
         if twice:
             raise ValueError(f"compare: expected each strategy once, found {twice} twice")
@@ -175,20 +201,50 @@ class Study(Recipe):
         for attack in self.evaluation.attacks:
             if attack.member is not None and attack.member >= self.members:
                 raise ValueError(f"evaluation.attacks: expected a member below {self.members}, found {attack.target}")
+        names = [name for name, _ in self._all_runs()]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise ValueError(f"runs: expected each run once, found {twice} twice")
         if self.evaluation.epsilons is None:
             chosen = self.evaluation.model_copy(update={"epsilons": EPSILONS[self.input.scaling]})
             object.__setattr__(self, "evaluation", chosen)
         return self
 
     def with_strategies(self, strategies: tuple[str, ...]) -> "Study":
-        """Return the same study of other strategies."""
+        """Return the same study of other strategies, without further runs."""
         try:
-            return Study.model_validate(self.model_dump() | {"compare": strategies})
+            return Study.model_validate(self.model_dump() | {"compare": strategies, "runs": ()})
         except ValidationError as error:
             raise RecipeError(explain_errors(error, Study)) from error
+
+    def recipes(self) -> dict[str, Recipe]:
+        """Return the recipe of every run by its name in tables: "dec", "dec seed 1", "dec NAME", "dec NAME seed 1"."""
+        recipe = self.recipe
+        return {
+            name: recipe.change(**fields | {"strategies": _merge_tables(recipe.strategies, fields["strategies"])})
+            for name, fields in self._all_runs()
+        }
+
+    def _all_runs(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the name of every run, and what differs from the study's recipe."""
+        for strategy in self.compare:
+            yield strategy, {"strategy": strategy, "strategies": {}}
+        for runs in self.runs:
+            for strategy in (join_strategies(strategy) for strategy in runs.compare):
+                for seed in runs.seeds or (self.seed,):
+                    suffix = f" seed {seed}" if seed != self.seed else ""
+                    name = f"{strategy} {runs.name}".strip() + suffix
+                    yield name, {"strategy": strategy, "seed": seed, "strategies": runs.strategies}
 
     @property
     def recipe(self) -> Recipe:
         """How to train, without what to compare."""
         beyond = Study.model_fields.keys() - Recipe.model_fields.keys()
         return Recipe.model_validate(self.model_dump(exclude=set(beyond)))
+
+
+def _merge_tables(
+    tables: Mapping[str, dict[str, Any]], changes: Mapping[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Return the parameters of strategies with other values of some."""
+    return {name: tables.get(name, {}) | changes.get(name, {}) for name in (*tables, *(changes.keys() - tables.keys()))}

@@ -35,6 +35,11 @@ def strategy_names(strategy: str) -> tuple[str, ...]:
     return tuple(sorted((name for name in names if name != "baseline"), key=strategy_order))
 
 
+def join_strategies(strategy: str) -> str:
+    """Return a sum of names in canonical order, "baseline" for nothing else."""
+    return "+".join(strategy_names(strategy)) or "baseline"
+
+
 def strategy_order(name: str) -> tuple[int, str]:
     """Return the sort key of a strategy in a sum: the built-in ones first, others by name."""
     return (STRATEGY_ORDER.index(name), "") if name in STRATEGY_ORDER else (len(STRATEGY_ORDER), name)
@@ -143,7 +148,7 @@ class Recipe(RecipePart):
     @field_validator("strategy")
     @classmethod
     def _in_canonical_order(cls, value: str) -> str:
-        return "+".join(strategy_names(value)) or "baseline"
+        return join_strategies(value)
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:

@@ -46,7 +46,8 @@ def deferral_figure(card: Scorecard) -> Figure | None:
                 continue
             strengths = [card.predictions[e, c] for c in (0, *numbers)]
             if numbers:
-                kept, errors = mixed_deferral_curve(strengths, assignments)
+                wrong, uncertainty = [~one.correct for one in strengths], [one.uncertainty for one in strengths]
+                kept, errors = mixed_deferral_curve(wrong, uncertainty, assignments)
             else:
                 kept, errors = metrics.deferral_curve(~strengths[0].correct, strengths[0].uncertainty)
             area = card.estimate(ensemble=one.name, attack=attack, target=target, metric="augrc", detail="")

@@ -1,6 +1,7 @@
 """The results of Wiedeman & Wang, to compare ours with."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -38,6 +39,13 @@ def _tables() -> dict[str, Any]:
 def paper_data_set(classes: tuple[str, ...]) -> str | None:
     """Which of the paper's two data sets has these classes."""
     return _DATA_OF_CLASSES.get(classes)
+
+
+def unchanged_kind(attacks: Sequence[Mapping[str, Any]], name: str, target: str) -> str | None:
+    """The kind of an evaluated attack with none of its options changed; None where there is no such attack."""
+    own = (attack for attack in attacks if (attack["name"], attack["target"]) == (name, target))
+    attack = next(own, None)
+    return None if attack is None or attack["options"] else str(attack["kind"])
 
 
 def paper_value(

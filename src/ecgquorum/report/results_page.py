@@ -7,10 +7,12 @@ from pathlib import Path
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.errors import ScorecardError
 from ecgquorum.evaluation.scorecard import Scorecard
-from ecgquorum.recipes import without_hardening
-from ecgquorum.report.findings import check_claims, is_simulated, list_notes
+from ecgquorum.report.claims import ClaimResult, check_claims
+from ecgquorum.report.findings import is_simulated, list_notes
+from ecgquorum.report.published_results import paper_data_set
+from ecgquorum.report.report_table import ReportTable, TableCell
 from ecgquorum.report.table_formats import to_markdown
-from ecgquorum.report.tables import PAPER_METRICS, ReportTable, TableCell, build_tables
+from ecgquorum.report.tables import PAPER_METRICS, build_tables
 from ecgquorum.report.templates import load_template
 
 _OURS = "dec+part"
@@ -22,15 +24,24 @@ def write_results(cards: Sequence[Scorecard], path: str | Path) -> Path:
         raise ScorecardError("there is no scorecard to report; pass at least one")
     if len({(card.data.data, card.data.part) for card in cards}) < len(cards):
         raise ScorecardError(
-            "two scorecards are of the same recordings, which a Markdown page cannot merge; write the report to a "
-            "folder, or evaluate the ensembles together"
+            "two scorecards are of the same recordings; merge them first with: "
+            "ecgquorum report A.json B.json --out MERGED.json"
         )
     parts = []
     for card in cards:
         tables = build_tables(card)
-        compared = [] if is_simulated(card) else list(_compare(card, tables))
+        paper, beyond = check_claims(card)
         parts.append(
-            (card, list_notes(card), list(check_claims(card)), compared, [to_markdown(one).strip() for one in tables])
+            {
+                "card": card,
+                "notes": list_notes(card),
+                "in_setting": [one.name for one in card.ensembles if not one.deviations],
+                "about_paper": not is_simulated(card) and paper_data_set(card.data.classes) is not None,
+                "claims": [(claim, [_format_result(one) for one in claim.results]) for claim in paper],
+                "beyond": [(claim, [_format_result(one) for one in claim.results]) for claim in beyond],
+                "compared": [] if is_simulated(card) else list(_compare(card, tables)),
+                "tables": [to_markdown(one).strip() for one in tables],
+            }
         )
     path = Path(path)
     text = load_template("results.md.jinja").render(parts=parts)
@@ -38,9 +49,30 @@ def write_results(cards: Sequence[Scorecard], path: str | Path) -> Path:
     return path
 
 
+def _format_result(result: ClaimResult) -> dict[str, str]:
+    """A claim at one strength, in per cent."""
+    difference = result.difference.times(100)
+    ours = (
+        f"{100 * value:.1f}" + ("" if spread is None else f" ± {100 * spread:.1f}")
+        for value, spread in zip(result.ours, result.spreads, strict=True)
+    )
+    paper = ""
+    if result.paper:
+        better, worse = (100 * value for value in result.paper)
+        paper = f"{better:.1f}, {worse:.1f}: {better - worse:+.1f}"
+    return {
+        "condition": result.condition + (f" ({result.note})" if result.note else ""),
+        "paper": paper,
+        "ours": ", ".join(ours),
+        "difference": f"{difference.value:+.1f} ({difference.low:+.1f} to {difference.high:+.1f})",
+        "n_records": str(result.n_records),
+        "verdict": result.verdict,
+    }
+
+
 def _compare(card: Scorecard, tables: list[ReportTable]) -> Iterator[str]:
-    """For each of the paper's metrics, compare our dec+part with the paper's."""
-    own = [one.name for one in card.ensembles if one.strategy and without_hardening(one.strategy) == _OURS]
+    """For each of the paper's metrics, compare our dec+part in the paper's setting with the paper's."""
+    own = [one.name for one in card.ensembles if one.strategy == _OURS and not one.deviations]
     for table in tables:
         for name, cells in table.rows:
             pairs = [

@@ -3,7 +3,7 @@
 import csv
 import io
 
-from ecgquorum.report.tables import ReportTable, TableCell
+from ecgquorum.report.report_table import ReportTable, TableCell
 
 _LATEX = {"\\": r"\textbackslash{}", "$": r"\$", "{": r"\{", "}": r"\}", "^": r"\textasciicircum{}"}
 _LATEX |= {"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "µ": r"$\mu$", "ε": r"$\varepsilon$", "Δ": r"$\Delta$"}
@@ -59,7 +59,9 @@ def _format_cell(cell: TableCell, digits: int) -> str:
     value = f"{found.value:.{digits}f}"
     text = f"{f'**{value}**' if cell.best else value} ({found.low:.{digits}f} to {found.high:.{digits}f})"
     if cell.paper is not None:
-        text += f"; paper {cell.paper:.{digits}f}, {cell.difference:+.{digits}f}"
+        text += f"; paper {cell.paper:.{digits}f}"
+    if cell.difference is not None:
+        text += f", {cell.difference:+.{digits}f}"
     return text
 
 

@@ -4,12 +4,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ecgquorum.evaluation.conditions import ENSEMBLE, MASKING, MEMBERS, MIXED, NATURAL, WORST, Condition
-from ecgquorum.evaluation.metric_rows import MetricRow
+from ecgquorum.evaluation.conditions import (
+    ENSEMBLE,
+    MASKING,
+    MEMBERS,
+    MIXED,
+    NATURAL,
+    SHARED_WORST,
+    WORST,
+    WORST_KINDS,
+    Condition,
+)
+from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow
 from ecgquorum.evaluation.mixed_conditions import DRAWS
 from ecgquorum.evaluation.scorecard import Scorecard
-from ecgquorum.metrics import Estimate
-from ecgquorum.report.published_results import paper_data_set, paper_value
+from ecgquorum.report.published_results import paper_data_set, paper_value, unchanged_kind
+from ecgquorum.report.report_table import ReportTable, TableCell, TableRow
 
 PAPER_METRICS = {
     "accuracy": "Accuracy (%)",
@@ -33,8 +43,10 @@ FURTHER_METRICS = {
 }
 SCORE_METRICS = {
     "error_auroc": "AUROC of error detection",
+    "error_aupr": "AUPR of error detection",
     "augrc": "AUGRC",
     "errors_caught_at_10": "errors among the 10 % with the highest score",
+    "coverage_at_risk_5": "coverage at 5 % errors",
 }
 PAIR_METRICS = {
     "adjusted_r2": "Adjusted R²: variance of the second member's features that is linear in the first one's (%)",
@@ -47,56 +59,7 @@ NOT_COMPARABLE = (
     '`normalise = "authors"` for that.'
 )
 Best = Callable[[list[float]], float]
-
-
-@dataclass(frozen=True)
-class TableCell:
-    """Our value with its interval and the paper's value, in the unit of the table, or the reason why there is none."""
-
-    estimate: Estimate | None
-    paper: float | None = None
-    reason: str = ""
-    best: bool = False
-
-    @property
-    def difference(self) -> float | None:
-        """Ours less the paper's."""
-        return self.estimate.value - self.paper if self.estimate and self.paper is not None else None
-
-
-TableRow = tuple[str, tuple[TableCell, ...]]
-"""An ensemble and its cells."""
-
-
-@dataclass(frozen=True)
-class ReportTable:
-    """Named cells in rows and columns.
-
-    columns: a heading that neighbours may share, which may be empty, and each one's own
-    """
-
-    name: str
-    title: str
-    note: str
-    columns: tuple[tuple[str, str], ...]
-    rows: tuple[TableRow, ...]
-    digits: int = 1
-
-    @property
-    def groups(self) -> list[tuple[str, int]]:
-        """Headings over the columns, and over how many of them each stands."""
-        groups: list[tuple[str, int]] = []
-        for heading, _ in self.columns:
-            if groups and groups[-1][0] == heading:
-                groups[-1] = (heading, groups[-1][1] + 1)
-            else:
-                groups.append((heading, 1))
-        return groups
-
-    @property
-    def compares(self) -> bool:
-        """Whether the paper has a result for any cell."""
-        return any(cell.paper is not None for _, cells in self.rows for cell in cells)
+_HEADINGS = {NATURAL: "", WORST: "worst of its own attacks", SHARED_WORST: SHARED_WORST}
 
 
 def build_tables(card: Scorecard) -> list[ReportTable]:
@@ -117,11 +80,12 @@ def build_tables(card: Scorecard) -> list[ReportTable]:
 
 @dataclass(frozen=True)
 class _Column:
-    """A heading that it may share, its own label, and the rows of the scorecard that fill it."""
+    """A heading that it may share, its own label, the rows that fill it, and whether its cells compare ensembles."""
 
     heading: str
     label: str
     wanted: dict[str, Any]
+    compares: bool = True
 
 
 def _build_table(
@@ -140,9 +104,9 @@ def _build_table(
     for one in card.ensembles:
         found = [next(card.find(ensemble=one.name, **column.wanted), None) for column in columns]
         if any(found):
-            rows.append((one.name, tuple(_make_cell(row, card if with_paper else None) for row in found)))
+            rows.append((one.name, tuple(_make_cell(row, one, card if with_paper else None) for row in found)))
     headings = tuple((column.heading, column.label) for column in columns)
-    return ReportTable(name, title, note, headings, _mark_best(rows, best))
+    return ReportTable(name, title, note, headings, _mark_best(rows, best, [column.compares for column in columns]))
 
 
 def _paper_table(card: Scorecard, metric: str, title: str) -> ReportTable:
@@ -160,30 +124,58 @@ def _paper_table(card: Scorecard, metric: str, title: str) -> ReportTable:
 
 
 def _stronger_attacks_table(card: Scorecard, metric: str, title: str) -> ReportTable:
-    """Attacks on some recordings, and the worst of all attacks."""
-    strengths = sorted({row.epsilon for row in card.find(attack=WORST)})
+    """Attacks on some recordings, and the worst of several attacks."""
     conditions = [c for c in card.conditions if c.records is not None]
-    conditions += [Condition(WORST, ENSEMBLE, epsilon) for epsilon in strengths]
-    sizes = sorted({row.n_records for c in conditions for row in card.find(**_under(c, metric))})
-    note = (
-        f"On {' or '.join(map(str, sizes))} recordings, drawn at random where these are not all. Worst of all: for "
-        "each recording the attack up to this strength with the smallest margin, among the attacks on all ensembles."
+    for kind in WORST_KINDS:
+        conditions += [Condition(kind, ENSEMBLE, e) for e in sorted({row.epsilon for row in card.find(attack=kind)})]
+    comparable = not any(card.find(attack=SHARED_WORST))
+    columns = (
+        _Column(_heading(c), f"{c.epsilon:g}", _under(c, metric), comparable or c.attack != WORST) for c in conditions
     )
-    columns = (_Column(_heading(c), f"{c.epsilon:g}", _under(c, metric)) for c in conditions)
-    title = f"{title}, stronger attacks, ε in {card.data.unit}"
-    return _build_table(card, f"beyond_the_paper_{metric}", title, columns, note=note, best=max)
+    return _build_table(
+        card,
+        f"beyond_the_paper_{metric}",
+        f"{title}, stronger attacks, ε in {card.data.unit}",
+        columns,
+        note=_describe_stronger(card, conditions, metric, comparable=comparable),
+        best=max,
+    )
+
+
+def _describe_stronger(card: Scorecard, conditions: list[Condition], metric: str, *, comparable: bool) -> str:
+    """On how many recordings, and what the worst of several attacks means."""
+    sizes = sorted({row.n_records for c in conditions for row in card.find(**_under(c, metric))})
+    text = (
+        f"On {' or '.join(map(str, sizes))} recordings, drawn at random where these are not all. Worst of its own "
+        "attacks: for each recording the attack up to this strength with the smallest margin, among all that the "
+        "ensemble was evaluated under."
+    )
+    if comparable:
+        return text
+    own = "; ".join(
+        f"{one.name}: {row.n_records}"
+        for one in card.ensembles
+        if (row := next(card.find(ensemble=one.name, attack=WORST, metric=metric), None))
+    )
+    return text + (
+        f" These differ between ensembles, and so do the recordings ({own}), so that column compares no ensembles. "
+        "Worst of the shared attacks: among those that all ensembles were evaluated under, which are weaker; this is "
+        "no measure of how robust an ensemble is."
+    )
 
 
 def _deferral_table(card: Scorecard) -> ReportTable:
-    found = dict.fromkeys((row.attack, row.target) for row in card.find(metric="augrc"))
-    mixed = [(attack, target) for attack, target in found if attack.startswith(MIXED)]
+    rows = [row for row in card.find(metric="augrc") if row.attack.startswith(MIXED)]
+    mixed = list(dict.fromkeys((row.attack, row.target) for row in rows))
+    scores = dict.fromkeys(("", *(row.detail for row in rows)))
     columns = (
         _Column(
-            "",
             f"{attack}, {target}".rstrip(", "),
-            {"attack": attack, "target": target, "metric": "augrc", "detail": ""},
+            f"by {score.replace('_', ' ') or 'uncertainty'}",
+            {"attack": attack, "target": target, "metric": "augrc", "detail": score},
         )
         for attack, target in ((NATURAL, ""), *mixed)
+        for score in (scores if attack != NATURAL else ("",))
     )
     note = (
         "AUGRC: errors among the recordings that are not deferred, as a share of all, averaged over the coverage; "
@@ -199,6 +191,7 @@ def _score_table(card: Scorecard) -> ReportTable:
     columns = (
         _Column(title, score.replace("_", " "), _under(Condition(), metric) | {"detail": score})
         for metric, title in SCORE_METRICS.items()
+        if any(card.find(metric=metric))  # older scorecards lack some
         for score in scores
     )
     note = "AUROC 50: no better than chance. Lower is better for AUGRC, higher for the others."
@@ -270,18 +263,19 @@ def _under(condition: Condition, metric: str) -> dict[str, Any]:
 
 
 def _heading(condition: Condition) -> str:
-    if condition.attack in (NATURAL, WORST):
-        return "" if condition.attack == NATURAL else WORST
+    if condition.attack in _HEADINGS:
+        return _HEADINGS[condition.attack]
     what = condition.attack.upper() if len(condition.attack) <= 4 else condition.attack
     return f"{what}, {condition.target}"
 
 
-def _make_cell(row: MetricRow | None, paper_of: Scorecard | None) -> TableCell:
+def _make_cell(row: MetricRow | None, one: EnsembleFacts, paper_of: Scorecard | None) -> TableCell:
     if row is None:
         return TableCell(None, None, "not evaluated")
     paper = find_paper_value(row, paper_of) if paper_of else None
     ours = row.estimate.times(100) if row.estimate else None
-    return TableCell(ours, None if paper is None else 100 * paper, row.reason)
+    in_setting = not one.deviations
+    return TableCell(ours, None if paper is None else 100 * paper, row.reason, in_paper_setting=in_setting)
 
 
 def is_comparable(card: Scorecard, metric: str) -> bool:
@@ -291,25 +285,21 @@ def is_comparable(card: Scorecard, metric: str) -> bool:
 
 def find_paper_value(row: MetricRow, card: Scorecard) -> float | None:
     """The paper's result, if the row is about the paper's attack with none of its options changed."""
-    if row.attack == NATURAL:
-        kind = NATURAL
-    else:
-        own = (a for a in card.evaluation["attacks"] if (a["name"], a["target"]) == (row.attack, row.target))
-        attack = next(own, None)
-        if attack is None or attack["options"]:
-            return None
-        kind = attack["kind"]
+    natural = row.attack == NATURAL
+    kind = NATURAL if natural else unchanged_kind(card.evaluation["attacks"], row.attack, row.target)
+    if kind is None:
+        return None
     return paper_value(card.data.classes, row.strategy, row.metric, kind, row.target, row.epsilon)
 
 
-def _mark_best(rows: list[TableRow], best: Best | None) -> tuple[TableRow, ...]:
-    """Mark the best value of each column where there are several."""
+def _mark_best(rows: list[TableRow], best: Best | None, compares: list[bool]) -> tuple[TableRow, ...]:
+    """Mark the best value of each column that compares ensembles, where there are several."""
     if best is None or len(rows) < 2:
         return tuple(rows)
     tops = []
-    for column in zip(*(cells for _, cells in rows), strict=True):
-        values = [cell.estimate.value for cell in column if cell.estimate]
-        tops.append(best(values) if values else None)
+    for number, column in enumerate(zip(*(cells for _, cells in rows), strict=True)):
+        values = [cell.estimate.value for cell in column if cell.estimate and compares[number]]
+        tops.append(best(values) if len(values) > 1 else None)
     return tuple(
         (
             name,

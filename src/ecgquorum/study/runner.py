@@ -3,7 +3,7 @@
 STUDY/study.toml      the study with its defaults
 STUDY/cohort/         its recordings, where it builds them itself
 STUDY/members/        checkpoints that strategies share
-STUDY/runs/STRATEGY/  the bundle of each strategy
+STUDY/runs/RUN/       the bundle of each run: a strategy, with its seed and name where they differ from the study's
 STUDY/attacks/        cache of attacked recordings; may be deleted when the study is done
 STUDY/scorecard.json  all metrics, and scorecard.npz with every prediction
 STUDY/report/         the page, figures and tables
@@ -15,13 +15,13 @@ from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.cohorts import Cohort, build_cohort, open_source
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import RecipeError, ScorecardError
-from ecgquorum.evaluation import Scorecard, conditions_from_recipe, evaluate_recipe, name_ensembles
+from ecgquorum.evaluation import Scorecard, conditions_from_recipe, evaluate_recipe
 from ecgquorum.parallel import Executor
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.progress import NO_PROGRESS, Progress, StageProgress
 from ecgquorum.recipes import Study, load_study
 from ecgquorum.report import write_report
-from ecgquorum.study.training_tasks import train_distributed, train_strategy
+from ecgquorum.study.training_tasks import run_path, train_distributed, train_run
 from ecgquorum.training import check_trainable, resolve_recipe
 
 
@@ -34,9 +34,9 @@ def run_study(
     progress: Progress = NO_PROGRESS,
     executor: Executor | None = None,
 ) -> tuple[Scorecard, Path]:
-    """Train, attack, evaluate and report all strategies of a study; return the scorecard and the path of the page.
+    """Train, attack, evaluate and report all runs of a study; return the scorecard and the path of the page.
 
-    The same call continues an interrupted study. Strategies and attacks may be added between calls; the recipe of the
+    The same call continues an interrupted study. Runs and attacks may be added between calls; the recipe of the
     members may not change.
 
     cohort:   the recordings; None: built from the source that the study names
@@ -44,26 +44,26 @@ def run_study(
     """
     out = Path(out)
     _check_out(out, study, cohort)
-    for strategy in study.compare:
-        resolve_recipe(study.recipe.with_strategy(strategy))
+    recipes = study.recipes()
+    for recipe in recipes.values():
+        resolve_recipe(recipe)
     write_atomic(out / "study.toml", study.toml())
     cohort = cohort or _open_own_cohort(study, out, progress)
     _check_plans(study, cohort)
     if executor:
-        ensembles = train_distributed(study, cohort, out, executor, device, progress)
+        named = train_distributed(recipes, cohort, out, executor, device, progress)
     else:
-        n_stages = len(study.compare) + 1
-        ensembles = [
-            train_strategy(
-                study.recipe.with_strategy(strategy),
+        named = {
+            name: train_run(
+                recipe,
                 cohort,
-                out,
+                run_path(out, name),
+                out / "members",
                 device=device,
-                progress=StageProgress(progress, f"{number}/{n_stages} {strategy}"),
+                progress=StageProgress(progress, f"{number}/{len(recipes) + 1} {name}"),
             )
-            for number, strategy in enumerate(study.compare, start=1)
-        ]
-    named = name_ensembles(ensembles)
+            for number, (name, recipe) in enumerate(recipes.items(), start=1)
+        }
     card = _load_scorecard(study, out, cohort, named)
     if card is None:
         card = _evaluate(study, out, cohort, named, device, progress, executor)
@@ -93,7 +93,7 @@ def _evaluate(
     progress: Progress,
     executor: Executor | None,
 ) -> Scorecard:
-    n_stages = len(study.compare) + 1
+    n_stages = len(ensembles) + 1
     stage = StageProgress(progress, f"{n_stages}/{n_stages} evaluation")
     card = evaluate_recipe(
         ensembles,
@@ -122,8 +122,8 @@ def _open_own_cohort(study: Study, out: Path, progress: Progress) -> Cohort:
 
 def _check_plans(study: Study, cohort: Cohort) -> None:
     """Raise an error for a strategy that cannot be trained or an attack that is unknown, before anything is trained."""
-    for strategy in study.compare:
-        check_trainable(study.recipe.with_strategy(strategy), cohort)
+    for recipe in study.recipes().values():
+        check_trainable(recipe, cohort)
     spec = InputSpec(cohort.leads, cohort.rate_hz, study.input.scaling, study.input.window_s)
     conditions_from_recipe(study.evaluation, spec)
 

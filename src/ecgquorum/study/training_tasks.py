@@ -1,6 +1,6 @@
 """The training jobs of a study as tasks of an executor; a task starts when the jobs that it needs are in the store."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -9,22 +9,22 @@ from ecgquorum.ensemble import Ensemble
 from ecgquorum.ensemble.bundle import CARD
 from ecgquorum.parallel import Executor, Task
 from ecgquorum.progress import NO_PROGRESS, Progress
-from ecgquorum.recipes import Recipe, Study
+from ecgquorum.recipes import Recipe
 from ecgquorum.training import check_trainable, plan_jobs, train_ensemble, train_job
 from ecgquorum.training.epoch_watch import EpochWatch
 from ecgquorum.training.job_runner import wait_for_jobs, wait_until
 
-Item = tuple[Recipe, str | None]
-"""A strategy's recipe and the identity of one of its jobs; None: its bundle, when all jobs are done."""
+Item = tuple[Recipe, str, str | None]
+"""The recipe of a run, its name, and the identity of one of its jobs; None: its bundle, when all jobs are done."""
 
 
 def train_distributed(
-    study: Study, cohort: Cohort, out: Path, executor: Executor, device: str, progress: Progress
-) -> list[Ensemble]:
+    recipes: Mapping[str, Recipe], cohort: Cohort, out: Path, executor: Executor, device: str, progress: Progress
+) -> dict[str, Ensemble]:
     """Train the study's ensembles with the executor; the weights are those of training in this process."""
     out = out.resolve()
-    tasks = list(training_tasks(study, cohort))
-    names = {identity: task.name for task in tasks if (identity := task.item[1])}
+    tasks = list(training_tasks(recipes, cohort))
+    names = {identity: task.name for task in tasks if (identity := task.item[2])}
     cohort.verify()
     with (
         EpochWatch(out / "members", names, progress) as watch,
@@ -34,47 +34,47 @@ def train_distributed(
             watch.look()
             progress.log(f"{task.name}: {result}")
             progress.update("training", done, len(tasks))
-    runs = [run_path(out, strategy) for strategy in study.compare]
-    for run in runs:
+    ensembles = {}
+    for name, recipe in recipes.items():
+        run = run_path(out, name)
         wait_until((run / CARD).is_file, f"{run}: the trained ensemble did not appear; is the folder shared?")
-    recipes = [study.recipe.with_strategy(strategy) for strategy in study.compare]
-    return [train_strategy(recipe, cohort, out, device="cpu") for recipe in recipes]  # which loads what is finished
+        ensembles[name] = train_run(recipe, cohort, run, out / "members", device="cpu")  # which loads what is finished
+    return ensembles
 
 
-def training_tasks(study: Study, cohort: Cohort) -> Iterator[Task]:
-    """Yield every job once, also those that strategies share, and after them the bundle of each strategy."""
+def training_tasks(recipes: Mapping[str, Recipe], cohort: Cohort) -> Iterator[Task]:
+    """Yield every job once, also those that runs share, and after them the bundle of each run."""
     names: dict[str, str] = {}
-    for strategy in study.compare:
-        recipe = study.recipe.with_strategy(strategy)
+    for run, recipe in recipes.items():
         jobs = plan_jobs(check_trainable(recipe, cohort), cohort.data_hash)
         for job in jobs:
             if job.identity not in names:
-                names[job.identity] = f"{strategy}, {job.title}"
+                names[job.identity] = f"{run}, {job.title}"
                 after = frozenset(names[identity] for identity in job.needs)
-                yield Task(names[job.identity], (recipe, job.identity), after)
-        yield Task(f"{strategy}, ensemble", (recipe, None), frozenset(names[job.identity] for job in jobs))
+                yield Task(names[job.identity], (recipe, run, job.identity), after)
+        yield Task(f"{run}, ensemble", (recipe, run, None), frozenset(names[job.identity] for job in jobs))
 
 
-def run_path(out: Path, strategy: str) -> Path:
-    """Return the folder of a strategy's bundle."""
-    return out / "runs" / strategy
+def run_path(out: Path, name: str) -> Path:
+    """Return the folder of a run's bundle."""
+    return out / "runs" / name.replace(" ", "_")
 
 
-def train_strategy(
-    recipe: Recipe, cohort: Cohort, out: Path, *, device: str, progress: Progress = NO_PROGRESS
+def train_run(
+    recipe: Recipe, cohort: Cohort, run: Path, store: Path, *, device: str, progress: Progress = NO_PROGRESS
 ) -> Ensemble:
-    """Train a strategy's ensemble with the study's store; resume it if it was interrupted."""
-    run = run_path(out, recipe.strategy)
+    """Train the ensemble of a run with the study's store; resume it if it was interrupted."""
     resume = (run / "recipe.toml").is_file()
-    return train_ensemble(recipe, cohort, run, resume=resume, device=device, store=out / "members", progress=progress)
+    return train_ensemble(recipe, cohort, run, resume=resume, device=device, store=store, progress=progress)
 
 
 def _run_task(cohort: Cohort, out: Path, device: str, item: Item) -> str:
     """Run one task; return a line about its result."""
-    recipe, identity = item
+    recipe, name, identity = item
+    store = out / "members"
     if identity is None:
-        wait_for_jobs(recipe, cohort, out / "members")
-        accuracy = train_strategy(recipe, cohort, out, device=device).card["tune_accuracy"]
+        wait_for_jobs(recipe, cohort, store)
+        accuracy = train_run(recipe, cohort, run_path(out, name), store, device=device).card["tune_accuracy"]
     else:
-        accuracy = train_job(recipe, cohort, out / "members", identity, device=device)["tune_accuracy"]
+        accuracy = train_job(recipe, cohort, store, identity, device=device)["tune_accuracy"]
     return f"done, tune accuracy {accuracy:.4f}"

@@ -13,7 +13,7 @@ from ecgquorum.cohorts import PARTS, Cohort
 from ecgquorum.ensemble import Ensemble, save_bundle
 from ecgquorum.ensemble.bundle import round_weights
 from ecgquorum.ensemble.diversity import Array, report_diversity
-from ecgquorum.ensemble.prediction import information_range
+from ecgquorum.ensemble.prediction import information_range, robust_information_range
 from ecgquorum.errors import FittingError, MemberError
 from ecgquorum.members import forward_with_features, freeze
 from ecgquorum.metrics.calibration import fit_temperature
@@ -37,7 +37,9 @@ _BATCH = 64
 def finish_ensemble(ensemble: Ensemble, recipe: Recipe, cohort: Cohort, out: Path) -> None:
     """Round, calibrate and describe a trained ensemble, and write its bundle to `out`."""
     rounding = round_if_harmless(ensemble, cohort)
-    ensemble.information_range = information_range(ensemble.predict_part(cohort, "train"))
+    trained = ensemble.predict_part(cohort, "train")
+    ensemble.information_range = information_range(trained)
+    ensemble.robust_information_range = robust_information_range(trained)
     tuned = ensemble.predict_part(cohort, "tune")
     ensemble.temperature = fit_temperature(tuned.raw_probs, cohort.labels[cohort.part("tune")])
     device = next(ensemble.parameters()).device

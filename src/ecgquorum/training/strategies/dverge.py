@@ -32,7 +32,7 @@ class Dverge(Strategy):
     """
 
     epsilon: float | None = None
-    steps: int = 10
+    steps: int = 20
     step: float = 0.1
     epochs: int = 10
     learning_rate: float = 1e-3

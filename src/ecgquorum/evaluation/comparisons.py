@@ -1,0 +1,148 @@
+"""Paired comparisons: how much better one strategy is than another on the same recordings.
+
+Every ensemble predicts the same recordings, so the difference of two strategies gets an interval of its own by a paired
+bootstrap. That two intervals overlap says nothing about it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from ecgquorum import metrics
+from ecgquorum.ensemble.prediction import widen_range
+from ecgquorum.evaluation.conditions import Condition
+from ecgquorum.evaluation.metric_rows import EnsembleFacts
+from ecgquorum.evaluation.predictions import LabelledPredictions
+from ecgquorum.metrics import Array, Metric, paired_difference, replicate
+from ecgquorum.metrics.scores import mutual_information
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A metric of two strategies under one condition, and the difference of the first from the second.
+
+    first, second: names of ensembles: trainings of one strategy with several seeds, or one training
+    metric:        "accuracy", or "r_iu_authors": R_iu as in the authors' notebook, whatever `normalise` is
+    values:        of the first and of the second, each the mean over its seeds
+    spreads:       standard deviations over seeds; None for one seed
+    difference:    with the 2.5 % and 97.5 % quantiles over recordings that are drawn for both sides alike
+    """
+
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    attack: str
+    target: str
+    epsilon: float
+    metric: str
+    values: tuple[float, float]
+    spreads: tuple[float | None, float | None]
+    difference: tuple[float, float, float]
+    n_records: int
+
+
+@dataclass(frozen=True)
+class EnsembleGroup:
+    """Trainings of one strategy that differ in the seed alone: their numbers and names."""
+
+    numbers: tuple[int, ...]
+    names: tuple[str, ...]
+    facts: EnsembleFacts
+
+
+def group_by_strategy(ensembles: Sequence[EnsembleFacts]) -> list[EnsembleGroup]:
+    """Group ensembles whose strategy, network and deviations are equal; one without a strategy is by itself."""
+    found: dict[tuple[object, ...], list[int]] = {}
+    for number, one in enumerate(ensembles):
+        key = (one.strategy, one.network, one.members, one.deviations) if one.strategy else (number,)
+        found.setdefault(key, []).append(number)
+    return [
+        EnsembleGroup(tuple(numbers), tuple(ensembles[e].name for e in numbers), ensembles[numbers[0]])
+        for numbers in found.values()
+    ]
+
+
+def compare_ensembles(
+    ensembles: Sequence[EnsembleFacts],
+    conditions: Sequence[Condition],
+    predictions: Mapping[tuple[int, int], LabelledPredictions],
+) -> Iterator[Comparison]:
+    """Compare every two strategies with the same network, under every condition that both were evaluated under."""
+    groups = [group for group in group_by_strategy(ensembles) if group.facts.strategy]
+    pairs = [(one, other) for one, other in combinations(groups, 2) if _is_alike(one.facts, other.facts)]
+    for number, condition in enumerate(conditions) if pairs else ():
+        found = {e: predictions[e, number] for e in range(len(ensembles)) if (e, number) in predictions}
+        for name, make_metric in _METRICS.items():
+            replicates = {
+                e: replicate(make_metric(one, predictions[e, 0]), len(one.labels))
+                for e, one in found.items()
+                if name == "accuracy" or not one.single_member
+            }
+            for first, second in pairs:
+                if set(first.numbers + second.numbers) <= replicates.keys():
+                    sides = [[replicates[e] for e in group.numbers] for group in (first, second)]
+                    n_records = len(found[first.numbers[0]].labels)
+                    yield from _compare(first.names, second.names, condition, name, sides, n_records)
+
+
+def _is_alike(one: EnsembleFacts, other: EnsembleFacts) -> bool:
+    return (one.network, one.members) == (other.network, other.members)
+
+
+def _compare(
+    first: tuple[str, ...],
+    second: tuple[str, ...],
+    condition: Condition,
+    metric: str,
+    sides: list[list[Array]],
+    n_records: int,
+) -> Iterator[Comparison]:
+    """The comparison, where the metric is defined on both sides."""
+    found = paired_difference(*sides)
+    if found.is_defined:
+        values = [np.array([replicates[0] for replicates in side]) for side in sides]
+        means = [_round(float(side.mean())) for side in values]
+        spreads = [_round(float(side.std(ddof=1))) if len(side) > 1 else None for side in values]
+        yield Comparison(
+            first=first,
+            second=second,
+            attack=condition.attack,
+            target=condition.target,
+            epsilon=condition.epsilon,
+            metric=metric,
+            values=(means[0], means[1]),
+            spreads=(spreads[0], spreads[1]),
+            difference=(_round(found.value), _round(found.low), _round(found.high)),
+            n_records=n_records,
+        )
+
+
+def _round(value: float) -> float:
+    """Six decimals: far finer than any interval, and a scorecard stays small."""
+    return round(value, 6)
+
+
+def _accuracy(predictions: LabelledPredictions, natural: LabelledPredictions) -> Metric:  # noqa: ARG001 (as the other)
+    return partial(metrics.accuracy, predictions.correct)
+
+
+def authors_r_iu(predictions: LabelledPredictions, natural: LabelledPredictions) -> Metric:
+    """R_iu with uncertainty normalised by its range on the natural recordings, as the mean over thresholds.
+
+    That is the mean over incorrect predictions of the share of thresholds that their uncertainty exceeds. The range is
+    that of all natural recordings in every draw, as it would be fixed before use.
+    """
+    information = mutual_information(natural.raw_member_probs)
+    low, high = widen_range(float(information.min()), float(information.max()))
+    uncertainty = (mutual_information(predictions.raw_member_probs) - low) / (high - low)
+    exceeded = (np.clip(uncertainty, 0, 1)[:, None] > metrics.thresholds()).mean(axis=1)
+    errors = ~predictions.correct
+    return lambda weights: metrics.weighted_mean(exceeded, weights * errors)
+
+
+_METRICS: dict[str, Callable[[LabelledPredictions, LabelledPredictions], Metric]] = {
+    "accuracy": _accuracy,
+    "r_iu_authors": authors_r_iu,
+}
