@@ -1,6 +1,5 @@
 """Predictions of an ensemble for many recordings: classes, probabilities and uncertainty."""
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from ecgquorum.ensemble.risk import RiskModel
 from ecgquorum.ensemble.scores import SCORE_NAMES, SCORES, one_minus_max_probability
 from ecgquorum.errors import EcgQuorumError
 from ecgquorum.metrics.calibration import apply_temperature
+from ecgquorum.metrics.uncertainty import widen_range
 
 if TYPE_CHECKING:
     from ecgquorum.ensemble.result import Result
@@ -131,8 +131,3 @@ def information_range(prediction: Prediction) -> tuple[float, float]:
 def robust_information_range(prediction: Prediction) -> tuple[float, float]:
     """Return (0, 99.9 % quantile of I), which no single recording decides; (0, ln 2) where it is below 0.001 nat."""
     return widen_range(0.0, float(np.quantile(prediction.mutual_information, 0.999)))
-
-
-def widen_range(low: float, high: float) -> tuple[float, float]:
-    """Return the range, or (low, low + ln 2) where it is not wider than 0.001 nat."""
-    return (low, high) if high - low > 1e-3 else (low, low + math.log(2))
