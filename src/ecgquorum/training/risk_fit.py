@@ -117,7 +117,8 @@ def _fit_distance(ensemble: Ensemble, cohort: Cohort, progress: Progress) -> Fea
         for start, some in _batches(indices, cohort):
             progress.update("features of training recordings", start, len(indices))
             features.append(ensemble.member_features(cohort.batch(some, ensemble.input))[1])
-    except MemberError:
+    except MemberError as error:
+        progress.log(f"no feature distance: {error}")
         return None
     order = np.concatenate([some for _, some in _batches(indices, cohort)])
     return FeatureDistance.fit([np.concatenate(one) for one in zip(*features, strict=True)], cohort.labels[order])
