@@ -54,6 +54,9 @@ def test_seeds_of_a_strategy_are_compared_by_their_mean_and_show_their_spread():
     assert one.values == pytest.approx((shares[:3].mean(), shares[3]), abs=1e-6)
     assert one.spreads == (pytest.approx(shares[:3].std(ddof=1), abs=1e-6), None)
     assert one.difference[1] > 0
+    del predictions[1, 1]  # a seed that was not attacked
+    attacked = compare(facts, predictions)[("dec seed 0", "dec seed 2"), ("part",), "pgd", "accuracy"]
+    assert attacked.values[0] == pytest.approx(shares[[0, 2]].mean(), abs=1e-6)
 
 
 def test_only_strategies_of_the_same_network_are_compared():

@@ -128,6 +128,9 @@ def test_seeds_are_compared_together_and_their_spread_is_shown(card, tmp_path):
     several = replace(card, rows=(), ensembles=(*base, *dec), comparisons=(one,))
     ((claim,), _) = check_claims(several)
     assert claim.text.startswith("`dec` is") and claim.results[0].spreads == (0.01, None)
+    fewer = compared((-0.1, -0.2, -0.05), "baseline", seeds[:2], epsilon=75.0)
+    ((both,), _) = check_claims(replace(several, comparisons=(one, fewer)))
+    assert [result.verdict for result in both.results] == [HOLDS, HOLDS], "of the seeds that were evaluated"
     text = write_results([several], tmp_path / "r.md").read_text()
     assert "| 50 µV | 26.6, 10.9: +15.7 | 60.0 ± 1.0, 50.0 | +10.0 (+5.0 to +20.0) | 853 | holds |" in text
     assert "another seed may differ" not in text

@@ -12,19 +12,19 @@ from itertools import combinations
 import numpy as np
 
 from ecgquorum import metrics
-from ecgquorum.ensemble.prediction import widen_range
 from ecgquorum.evaluation.conditions import Condition
 from ecgquorum.evaluation.metric_rows import EnsembleFacts
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.metrics import Array, Metric, paired_difference, replicate
 from ecgquorum.metrics.scores import mutual_information
+from ecgquorum.metrics.uncertainty import widen_range
 
 
 @dataclass(frozen=True)
 class Comparison:
     """A metric of two strategies under one condition, and the difference of the first from the second.
 
-    first, second: names of ensembles: trainings of one strategy with several seeds, or one training
+    first, second: names of ensembles: the trainings of one strategy, with one or several seeds, that were evaluated
     metric:        "accuracy", or "r_iu_authors": R_iu as in the authors' notebook, whatever `normalise` is
     values:        of the first and of the second, each the mean over its seeds
     spreads:       standard deviations over seeds; None for one seed
@@ -80,34 +80,30 @@ def compare_ensembles(
                 for e, one in found.items()
                 if name == "accuracy" or not one.single_member
             }
-            for first, second in pairs:
-                if set(first.numbers + second.numbers) <= replicates.keys():
-                    sides = [[replicates[e] for e in group.numbers] for group in (first, second)]
-                    n_records = len(found[first.numbers[0]].labels)
-                    yield from _compare(first.names, second.names, condition, name, sides, n_records)
+            for pair in pairs:
+                sides = [{ensembles[e].name: replicates[e] for e in one.numbers if e in replicates} for one in pair]
+                if all(sides):
+                    n_records = len(found[next(e for e in pair[0].numbers if e in found)].labels)
+                    yield from _compare(sides, condition, name, n_records)
 
 
 def _is_alike(one: EnsembleFacts, other: EnsembleFacts) -> bool:
     return (one.network, one.members) == (other.network, other.members)
 
 
-def _compare(
-    first: tuple[str, ...],
-    second: tuple[str, ...],
-    condition: Condition,
-    metric: str,
-    sides: list[list[Array]],
-    n_records: int,
-) -> Iterator[Comparison]:
-    """The comparison, where the metric is defined on both sides."""
-    found = paired_difference(*sides)
+def _compare(sides: list[dict[str, Array]], condition: Condition, metric: str, n_records: int) -> Iterator[Comparison]:
+    """The comparison, where the metric is defined on both sides.
+
+    sides: name of each training -> replicates of the metric
+    """
+    found = paired_difference(*(list(side.values()) for side in sides))
     if found.is_defined:
-        values = [np.array([replicates[0] for replicates in side]) for side in sides]
+        values = [np.array([replicates[0] for replicates in side.values()]) for side in sides]
         means = [_round(float(side.mean())) for side in values]
         spreads = [_round(float(side.std(ddof=1))) if len(side) > 1 else None for side in values]
         yield Comparison(
-            first=first,
-            second=second,
+            first=tuple(sides[0]),
+            second=tuple(sides[1]),
             attack=condition.attack,
             target=condition.target,
             epsilon=condition.epsilon,

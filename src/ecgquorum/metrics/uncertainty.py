@@ -3,11 +3,21 @@
 A prediction is certain at the threshold t where its uncertainty, clipped to 0 and 1, is at most t.
 """
 
+import math
+
 import numpy as np
 
 from ecgquorum.metrics.weighting import Array, Flags, as_weights, ratio, weighted_mean
 
 N_THRESHOLDS = 100
+
+
+def widen_range(low: float, high: float) -> tuple[float, float]:
+    """The range of mutual information to normalise by: (low, low + ln 2) where it is not wider than 0.001 nat.
+
+    A range as narrow as rounding errors would make a large uncertainty of them.
+    """
+    return (low, high) if high - low > 1e-3 else (low, low + math.log(2))
 
 
 def thresholds() -> Array:

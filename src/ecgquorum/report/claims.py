@@ -170,14 +170,14 @@ def _find_results(
 ) -> Iterator[ClaimResult]:
     """The claim at every strength; in the paper's setting, at every strength for which the paper has results."""
     for one in card.comparisons:
-        if one.metric != claim.metric or {one.first, one.second} != {better.names, worse.names}:
+        sign = 1 if set(one.first) <= set(better.names) else -1
+        if one.metric != claim.metric or not _is_between(one, *((better, worse)[::sign])):
             continue
         if one.attack != NATURAL if claim.attack == NATURAL else not _is_attack(card, one, claim.attack):
             continue
         paper = _find_paper_values(card, claim, one.epsilon)
         if with_paper and paper is None:
             continue
-        sign = 1 if one.first == better.names else -1
         value, *bounds = (sign * number for number in one.difference)
         yield ClaimResult(
             condition=NATURAL if one.attack == NATURAL else f"{one.epsilon:g} {card.data.unit}",
@@ -187,6 +187,11 @@ def _find_results(
             difference=Estimate(value, min(bounds), max(bounds)),
             n_records=one.n_records,
         )
+
+
+def _is_between(one: Comparison, first: EnsembleGroup, second: EnsembleGroup) -> bool:
+    """Whether the comparison is of trainings of these groups, of some or of all seeds."""
+    return set(one.first) <= set(first.names) and set(one.second) <= set(second.names)
 
 
 def _is_attack(card: Scorecard, one: Comparison, kind: str) -> bool:
