@@ -5,11 +5,12 @@ import pytest
 from ecgquorum.recipes import Recipe, list_deviations, load_recipe
 from ecgquorum.recipes.study import PAPER_STRATEGIES
 
+DATA = ("physionet2017", "cpsc2018")
 PAPER = {"dec": {"form": "paper"}, "harden": {"share": 0.5, "epsilon": 75.0}}
 
 
 @pytest.mark.parametrize("strategy", PAPER_STRATEGIES)
-@pytest.mark.parametrize("name", ["physionet2017-paper", "cpsc2018-paper"])
+@pytest.mark.parametrize("name", [f"{data}-{kind}" for data in DATA for kind in ("paper", "replica")])
 def test_the_papers_recipes_are_in_its_setting(name, strategy):
     assert list_deviations(load_recipe(name).with_strategy(strategy)) == ()
 
@@ -24,7 +25,11 @@ def test_the_papers_recipes_are_in_its_setting(name, strategy):
         ("baseline", {"training": {"stretch": 1.15}}, ("training: stretch 1.15",)),
         ("harden", {}, ("harden: 50% of each batch attacked by one step of up to 75",)),
         ("dec", {"strategies": {}}, ("dec: form logits",)),
-        ("dec", {"strategies": {"dec": {"form": "conditional"}}}, ("dec: form conditional",)),
+        (
+            "dec",
+            {"strategies": {"dec": {"form": "conditional", "weight": 0.3}}},
+            ("dec: form conditional, weight 0.3",),
+        ),
         ("dec", {"strategies": {"dec": {"form": "paper", "weight": 0.2}}}, ()),
         ("dec", {"strategies": {"dec": {"form": "paper", "weight": 0.05}}}, ("dec: weight 0.05",)),
         ("dec", {"strategies": {"dec": {"form": "paper", "whiten": True}}}, ("dec: whiten True",)),
@@ -33,6 +38,7 @@ def test_the_papers_recipes_are_in_its_setting(name, strategy):
         ("dverge", {"strategies": {"dverge": {"epsilon": 10.0}}}, ()),
         ("adv", {"strategies": {"dec": {"form": "logits"}}}, ()),
         ("own:Strategy", {}, ("own:Strategy: not a strategy of the paper",)),
+        ("own:Strategy", {"strategies": {"own:Strategy": {"weight": 2.0}}}, ("own:Strategy: weight 2.0",)),
     ],
 )
 def test_deviations_of_the_strategies_in_use_are_listed(strategy, changes, deviations):

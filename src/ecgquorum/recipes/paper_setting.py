@@ -17,7 +17,7 @@ PAPER_PARTS = ("dec", "part", "adv", "dverge")
 
 _MEMBERS = 3
 _PLAIN = {"gain": 1.0, "flip": 0.0, "stretch": 1.0}  # values that leave recordings as they are
-_DECORRELATION = {"weight": 0.2, "projected": 32, "whiten": False}
+_DECORRELATION = {"weight": 0.2, "projected": 32, "projection": "regressor", "whiten": False}
 
 
 def list_deviations(recipe: Recipe) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ def _differ(name: str, options: dict[str, Any], epsilon: float) -> Iterator[str]
     if name == "dec":
         form = options.get("form", "logits")
         if form != "paper":
-            yield f"form {form}"
+            yield f"form {form}" + (f", weight {options['weight']:g}" if "weight" in options else "")
         for key, value in _DECORRELATION.items():
             if form == "paper" and options.get(key, value) != value:
                 yield f"{key} {options[key]}"
@@ -56,7 +56,7 @@ def _differ(name: str, options: dict[str, Any], epsilon: float) -> Iterator[str]
     elif name == "harden" and {"share", "epsilon"} <= options.keys():
         yield f"{options['share']:.0%} of each batch attacked by one step of up to {options['epsilon']:g}"
     else:
-        yield "not a strategy of the paper"
+        yield ", ".join(f"{key} {value}" for key, value in options.items()) or "not a strategy of the paper"
 
 
 def _describe_bands(bands: Bands) -> str:

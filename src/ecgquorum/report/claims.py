@@ -146,7 +146,7 @@ def _is_comparable(one: EnsembleFacts, other: EnsembleFacts) -> bool:
     """Whether two ensembles differ in nothing but the parts that only one of them has."""
     names, other_names = set(strategy_names(one.strategy)), set(strategy_names(other.strategy))
     shared = (names & other_names) | {"training"}
-    kept = [{text for text in facts.deviations if text.partition(":")[0] in shared} for facts in (one, other)]
+    kept = [{text for text in facts.deviations if text.partition(": ")[0] in shared} for facts in (one, other)]
     return (
         (one.network, one.members) == (other.network, other.members)
         and names - set(PAPER_PARTS) == other_names - set(PAPER_PARTS)

@@ -30,8 +30,6 @@ window_s = 8.0
 [training]
 epochs = 12
 batch_size = 32
-[strategies.gal]
-weight = 0.5
 """
 
 
@@ -91,7 +89,7 @@ def test_the_first_member_has_nothing_to_differ_from(step_of):
     assert strategy.loss_terms(step) == 0.0
     with pytest.raises(ValueError, match="not their stored features"):
         strategy.loss_terms(replace(step, earlier=[torch.zeros(24, 16)]))
-    assert strategy.describe(0) is None and strategy.describe(1) == {"weight": 0.2, "share": 0.25}
+    assert strategy.describe(0) is None and strategy.describe(1) == {"weight": 0.5, "share": 0.25}
 
 
 def test_earlier_members_get_no_gradient_and_are_not_changed(step_of, tiny_ensemble):

@@ -28,7 +28,7 @@ class GradientAlignment(Strategy):
 
     uses_earlier_members: ClassVar[bool] = True
 
-    weight: float = 0.2
+    weight: float = 0.5
     share: float = 0.25
 
     def __post_init__(self) -> None:
