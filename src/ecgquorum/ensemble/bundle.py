@@ -89,7 +89,8 @@ def describe_fitted_on(ensemble: Ensemble, data_hash: str) -> dict[str, Any]:
 def replace_risk(path: str | Path, out: str | Path, ensemble: Ensemble, facts: Mapping[str, Any]) -> Path:
     """Write the bundle of `path` to the new folder `out` with the risk and the distance of `ensemble`, and facts."""
     source, out, card = _copy_source(path, out)
-    card = {key: value for key, value in card.items() if key not in ("risk", "distance")} | _describe_risk(ensemble)
+    outdated = ("risk", "distance", "no_risk")
+    card = {key: value for key, value in card.items() if key not in outdated} | _describe_risk(ensemble)
     _check_risk(card, out)
     distance = ensemble.distance.to_bytes() if ensemble.distance else None
     return _write(out, _read_checked(source, WEIGHTS, card["weights_sha256"]), card | dict(facts), distance)

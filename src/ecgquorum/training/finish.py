@@ -54,7 +54,7 @@ def finish_ensemble(
         try:
             fit_risk(ensemble, cohort, RiskOptions(seed=recipe.seed, progress=progress))
         except (AttackError, FittingError) as error:  # no gradient, or too few recordings
-            progress.log(f"no risk is fitted: {error}")
+            computed["no_risk"] = str(error)
     save_bundle(ensemble, out, recipe=recipe, facts=describe_training(ensemble, cohort) | rounding | computed)
 
 

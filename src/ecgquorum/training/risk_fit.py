@@ -103,10 +103,7 @@ def _check(ensemble: Ensemble, cohort: Cohort) -> None:
         )
     n_records = len(cohort.part("tune"))
     if n_records < MIN_RECORDS:
-        raise FittingError(
-            f"{cohort.path}: a risk needs at least {MIN_RECORDS} tune recordings, found {n_records}; "
-            "risk stays 1 - the largest probability"
-        )
+        raise FittingError(f"a risk needs at least {MIN_RECORDS} tune recordings, found {n_records}")
 
 
 def _fit_distance(ensemble: Ensemble, cohort: Cohort, progress: Progress) -> FeatureDistance | None:
