@@ -53,6 +53,7 @@ def test_every_table_is_inside_the_page_and_beside_it(page, card):
         "ua_auc",
         "deferral",
         "scores",
+        "scores",
         "masking",
         "classes",
         "adjusted_r2",
