@@ -53,7 +53,6 @@ def test_every_table_is_inside_the_page_and_beside_it(page, card):
         "ua_auc",
         "deferral",
         "scores",
-        "scores",
         "masking",
         "classes",
         "adjusted_r2",
