@@ -35,7 +35,7 @@ def test_two_bundles_ship_and_one_is_the_default():
 def test_a_shipped_bundle_is_small_valid_and_predicts(name):
     ensemble = load_ensemble(name)
     files = list(find_bundle(name).iterdir())
-    assert {file.name for file in files} == {"card.json", "weights.safetensors"}
+    assert {file.name for file in files} == {"card.json", "distance.safetensors", "weights.safetensors"}
     assert sum(file.stat().st_size for file in files) <= 8e6
     assert ensemble.card["name"] == name and len(ensemble.members) == 3
     assert ensemble.card["precision"] == "half" and ensemble.card["rounding_moved"] <= 1e-3

@@ -45,7 +45,14 @@ from .ensemble import (
     save_bundle as save_bundle,
 )
 from .recipes import Recipe as Recipe, Study as Study, load_recipe as load_recipe, load_study as load_study
-from .training import TrainingOptions as TrainingOptions, train as train, train_ensemble as train_ensemble
+from .training import (
+    RiskCondition as RiskCondition,
+    RiskOptions as RiskOptions,
+    TrainingOptions as TrainingOptions,
+    fit_risk as fit_risk,
+    train as train,
+    train_ensemble as train_ensemble,
+)
 from .evaluation import (
     AttackCondition as AttackCondition,
     EvaluationOptions as EvaluationOptions,

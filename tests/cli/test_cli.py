@@ -60,7 +60,8 @@ def test_cohort_train_predict(ecgquorum, tmp_path, record):
     assert "tune accuracy" in said.stderr
     text = ecgquorum("predict", record, "--model", tmp_path / "run").stdout
     assert re.search(
-        r"A1 +[NAO~] \(.*\) +probability 0\.\d{3} \(calibrated\) +uncertainty -?\d\.\d{3} +mutual information", text
+        r"A1 +[NAO~] \(.*\) +probability 0\.\d{3} \(calibrated\) +risk \d\.\d{3} +uncertainty -?\d\.\d{3} +mutual",
+        text,
     )
     assert "member 1" in text
     (row,) = json.loads(ecgquorum("predict", record, "--model", tmp_path / "run", "--json").stdout)

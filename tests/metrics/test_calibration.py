@@ -105,3 +105,11 @@ def test_weights_count_recordings_several_times(seed, n_records):
         np.testing.assert_allclose(
             metric(probs, labels, counts.astype(float)), metric(probs[repeated], labels[repeated]), atol=1e-12
         )
+
+
+def test_calibration_error_of_a_probability_by_hand():
+    probability = np.array([0.05, 0.05, 0.95, 0.95])
+    happened = np.array([False, True, True, True])
+    np.testing.assert_allclose(metrics.probability_calibration_error(probability, happened), [0.5 * 0.45 + 0.5 * 0.05])
+    weights = np.array([[1.0, 0.0, 1.0, 0.0]])
+    np.testing.assert_allclose(metrics.probability_calibration_error(probability, happened, weights), [0.05])

@@ -47,7 +47,7 @@ def samples(letter, name="p.dat"):
     return IncomingFile(sha(letter), 10, name, ".dat", alone=False)
 
 
-def make_result(recording_id, decision="deferred", label="N", uncertainty=0.5):
+def make_result(recording_id, decision="deferred", label="N", risk=0.5):
     return Result(
         recording_id,
         "r.npz",
@@ -55,7 +55,8 @@ def make_result(recording_id, decision="deferred", label="N", uncertainty=0.5):
         probabilities={"N": 0.8, "A": 0.2},
         raw_probabilities={"N": 0.7, "A": 0.3},
         raw_member_probabilities=({"N": 0.7, "A": 0.3},),
-        uncertainty=uncertainty,
+        uncertainty=0.5,
+        risk=risk,
         decision=decision,
         seconds=10.0,
         model_sha256=sha("f"),
@@ -232,10 +233,10 @@ def test_only_certain_recordings_are_drawn_for_audit(store):
         assert worklist.count_states(session)["open"] == 2
 
 
-def test_the_worklist_is_in_the_order_of_uncertainty_and_can_be_searched(store):
-    for letter, uncertainty in (("a", 0.2), ("b", 0.9), ("c", 0.5)):
+def test_the_worklist_is_in_the_order_of_risk_and_can_be_searched(store):
+    for letter, risk in (("a", 0.2), ("b", 0.9), ("c", 0.5)):
         admit(store, single(letter, f"{letter}_100%.edf"))
-        classify(store, uncertainty=uncertainty)
+        classify(store, risk=risk)
     admit(store, single("d"))
     classify(store, decision="certain")
     admit(store, single("e"))

@@ -54,8 +54,9 @@ def classified(**changes):
         "probabilities": {"N": 0.24, "A": 0.66, "O": 0.1},
         "raw_probabilities": {"N": 0.2, "A": 0.7, "O": 0.1},
         "decision": "deferred",
-        "reason": "among the 10% most uncertain",
+        "reason": "among the 10% with the highest risk",
         "uncertainty": 0.41,
+        "risk": 0.36,
         "seconds": 30.0,
         "sha256": "a" * 64,
         "model_sha256": "e" * 64,
@@ -86,14 +87,20 @@ def test_a_recording_becomes_a_report_with_its_observations():
     said = components(found)
     assert said["calibrated-probability"]["valueQuantity"]["value"] == 0.66
     assert said["uncertainty"]["valueQuantity"]["value"] == 0.41
+    assert said["risk"]["valueQuantity"]["value"] == 0.36
     assert [said[f"probability-{name}"]["valueQuantity"]["value"] for name in "NAO"] == [0.24, 0.66, 0.1]
     assert [said[f"vote-{i}"]["valueCodeableConcept"]["coding"][0]["code"] for i in (0, 1)] == ["A", "N"]
     assert said["decision"]["valueCodeableConcept"]["text"] == "deferred"
-    assert said["reason"]["valueString"] == "among the 10% most uncertain"
+    assert said["reason"]["valueString"] == "among the 10% with the highest risk"
     assert "component" not in quality and quality["valueCodeableConcept"]["text"] == "usable"
     assert report["identifier"][0]["value"] == "a" * 64
-    assert report["conclusion"].startswith("atrial fibrillation (A), calibrated probability 0.66, uncertainty 0.41.")
-    assert "To be read by a person: among the 10% most uncertain." in report["conclusion"]
+    assert report["conclusion"].startswith("atrial fibrillation (A), calibrated probability 0.66, risk 0.36.")
+    assert "To be read by a person: among the 10% with the highest risk." in report["conclusion"]
+
+
+def test_a_result_of_an_old_version_has_no_risk():
+    found, _, report = make_resources(classified(risk=None), NAMES)
+    assert "risk" not in components(found) and "uncertainty 0.41." in report["conclusion"]
 
 
 def test_unreadable_recordings_have_no_class_and_no_path():

@@ -1,5 +1,8 @@
 """Policies: what each defers, by closed form; that budgets are kept and conformal sets cover."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,8 +10,11 @@ from hypothesis import strategies as st
 
 from ecgquorum.ensemble import Prediction
 from ecgquorum.ensemble.prediction import DECIMALS, TOLERANCE
-from ecgquorum.errors import PolicyError
+from ecgquorum.ensemble.risk import RiskModel
+from ecgquorum.ensemble.scores import SCORE_NAMES
+from ecgquorum.errors import EcgQuorumError, PolicyError
 from ecgquorum.triage import Budget, Conformal, ExpectedCost, Threshold, policy_from
+from ecgquorum.triage.policies import TuneFigures, class_probabilities
 
 CLASSES = ("N", "A", "O", "~")
 
@@ -35,7 +41,8 @@ def test_a_budget_is_never_exceeded(share, seed, n):
 
 def test_thresholds():
     prediction = predicted(np.random.default_rng(0), 50)
-    assert (Threshold(0.1).defer(prediction) == (prediction.uncertainty > 0.1)).all()
+    assert (Threshold(0.1).defer(prediction) == (prediction.risk > 0.1)).all()
+    assert (Threshold(0.1, score="uncertainty").defer(prediction) == (prediction.uncertainty > 0.1)).all()
     assert Budget.fit(prediction, 1.0).defer(prediction).all()
     assert not Budget.fit(prediction, 0.0).defer(prediction).any()
 
@@ -84,10 +91,15 @@ def test_too_few_recordings_for_a_level_defer_everything_uncertain():
 
 @pytest.mark.parametrize(
     "policy",
-    [Threshold(0.3), Budget(0.1, 0.4), ExpectedCost(0.2, {"A": {"N": 5.0}}), Conformal(0.1, 0.9)],
+    [
+        Threshold(0.3),
+        Budget(0.1, 0.4, score="mutual_information", tune=TuneFigures(10, 2, 3, 1, "a")),
+        ExpectedCost(0.2, {"A": {"N": 5.0}}, score="confidence"),
+        Conformal(0.1, 0.9),
+    ],
 )
 def test_policies_are_saved_and_loaded_with_a_description(policy):
-    assert policy_from(policy.card()) == policy
+    assert policy_from(json.loads(json.dumps(policy.card()))) == policy
     prediction = predicted(np.random.default_rng(0), 3)
     assert policy.sentence().endswith(".") and policy.reason(prediction, 1)
 
@@ -125,16 +137,79 @@ def test_decisions_are_those_of_the_printed_numbers():
     """Uncertainties around a threshold, closer to it than the printed decimals."""
     probs = np.array([[[0.5 + d, 0.5 - d], [0.5 - d, 0.5 + d]] for d in np.linspace(0.3, 0.3 + 1e-4, 200)])
     prediction = Prediction(tuple(map(str, range(200))), ("a", "b"), probs, (0.0, 1.0))
-    policy = Threshold(float(prediction.uncertainty[100]))
+    policy = Threshold(float(prediction.uncertainty[100]), score="uncertainty")
     printed = np.array([result.uncertainty for result in prediction.results()])
     assert (policy.defer(prediction) == (printed > round(policy.threshold, DECIMALS))).all()
     assert set(prediction.labels) == {"a"}, "equal printed probabilities give the first class"
 
 
 @given(share=st.floats(0.01, 0.99), seed=st.integers(0, 100))
-def test_a_fitted_threshold_differs_from_every_uncertainty(share, seed):
+def test_a_fitted_threshold_differs_from_every_risk(share, seed):
     """Or rounding on another processor would decide about it."""
     prediction = predicted(np.random.default_rng(seed), 40)
     threshold = Budget.fit(prediction, share).threshold
-    closest, gaps = np.abs(prediction.uncertainty - threshold).min(), np.diff(np.sort(prediction.uncertainty))
+    closest, gaps = np.abs(prediction.risk - threshold).min(), np.diff(np.sort(prediction.risk))
     assert closest >= min(TOLERANCE, gaps.min() / 2) * (1 - 1e-9)
+
+
+def with_risk(prediction, intercept=-1.0):
+    return replace(prediction, risk_model=RiskModel(("confidence",), (0.8,), intercept, {}))
+
+
+@pytest.mark.parametrize("score", [name for name in SCORE_NAMES if name != "distance"])
+def test_budgets_and_thresholds_take_any_score(score):
+    prediction = with_risk(predicted(np.random.default_rng(3), 50))
+    values = prediction.score(score)
+    policy = Budget.fit(prediction, 0.2, score)
+    deferred = policy.defer(prediction)
+    assert deferred.sum() <= 10
+    assert not deferred.any() or values[deferred].min() > values[~deferred].max()
+    assert (Threshold(policy.threshold, score=score).defer(prediction) == deferred).all()
+
+
+def test_a_score_that_is_unknown_or_no_probability_is_refused():
+    with pytest.raises(PolicyError, match="'doubt'"):
+        Threshold(0.1, score="doubt")
+    with pytest.raises(PolicyError, match="risk, confidence"):
+        ExpectedCost(0.1, {}, score="entropy")
+    with pytest.raises(EcgQuorumError, match="ecgquorum calibrate"):
+        Threshold(0.1, score="distance").defer(predicted(np.random.default_rng(0), 3))
+
+
+def test_class_probabilities_give_the_label_one_minus_the_risk():
+    prediction = with_risk(predicted(np.random.default_rng(4), 30))
+    found, rows = class_probabilities(prediction, "risk"), np.arange(30)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    np.testing.assert_allclose(found[rows, prediction.label_index], 1 - prediction.risk)
+    others = np.delete(np.arange(4), prediction.label_index[0])
+    np.testing.assert_allclose(
+        found[0, others] / found[0, others].sum(), prediction.probs[0, others] / prediction.probs[0, others].sum()
+    )
+    np.testing.assert_array_equal(class_probabilities(prediction, "confidence"), prediction.probs)
+    certain = replace(prediction, member_probs=np.eye(4)[np.zeros((30, 3), int)])
+    np.testing.assert_allclose(class_probabilities(certain, "risk")[:, 1], certain.risk / 3)
+
+
+def test_costs_by_risk_are_the_calibrated_ones_where_no_risk_is_fitted():
+    prediction = predicted(np.random.default_rng(5), 20)
+    by_risk, plain = (ExpectedCost(0.1, {"A": {"N": 4.0}}, score=score) for score in ("risk", "confidence"))
+    np.testing.assert_allclose(by_risk.expected_cost(prediction), plain.expected_cost(prediction))
+    sure = with_risk(prediction, intercept=-30.0)
+    np.testing.assert_allclose(by_risk.expected_cost(sure), 0, atol=1e-9)
+
+
+def test_figures_say_what_a_policy_would_have_done():
+    probs = np.array([[[0.9, 0.1]], [[0.6, 0.4]], [[0.55, 0.45]], [[0.8, 0.2]]])
+    prediction = Prediction(tuple("abcd"), ("N", "A"), probs, (0.0, 1.0))
+    policy = Threshold(0.3).with_figures(prediction, np.array([0, 1, 0, 1]))
+    assert policy.tune == TuneFigures(4, 2, 2, 1)
+    assert policy.tune.sentence() == (
+        "On the 4 tune recordings it would have deferred 2 (50.0 %) and caught 1 of 2 errors; "
+        "50.0 % of the rest are errors."
+    )
+    assert Threshold(-1.0).with_figures(prediction, np.zeros(4, int)).tune.sentence().endswith("0 of 0 errors.")
+
+
+def test_policies_of_old_cards_keep_their_score():
+    assert policy_from({"kind": "budget", "share": 0.1, "threshold": 0.07}).score == "uncertainty"
+    assert policy_from({"kind": "conformal", "alpha": 0.1, "quantile": 0.9}).score == "confidence"

@@ -62,7 +62,7 @@ def test_every_recording_has_a_row_in_the_worklist(ensemble, folder, tmp_path):
     assert by_id["r00"]["uncertainty"] == pytest.approx(predicted.uncertainty[0], abs=1e-2)
     assert by_id["r00"]["probabilities"]["N"] == pytest.approx(predicted.probs[0, 0], abs=1e-2)
     for row in sound:
-        doubtful = row["quality"] == "doubtful" or row["uncertainty"] > 0.3
+        doubtful = row["quality"] == "doubtful" or row["risk"] > 0.3
         assert row["decision"] == ("deferred" if doubtful else "certain")
         assert len(row["sha256"]) == 64 and row["model_sha256"] == ensemble.card["weights_sha256"]
     order = [(row["decision"] != "deferred", row["decision"] == "unreadable") for row in rows]
@@ -205,8 +205,8 @@ def test_a_budget_is_kept_within_the_batch(ensemble, folder, tmp_path):
     rows = lines(tmp_path / "out")
     deferred = [row for row in rows if row["decision"] == "deferred"]
     assert counts["deferred"] == len(deferred) == 3
-    certain = [row["uncertainty"] for row in rows if row["decision"] == "certain"]
-    assert min(row["uncertainty"] for row in deferred) >= max(certain)
+    certain = [row["risk"] for row in rows if row["decision"] == "certain"]
+    assert min(row["risk"] for row in deferred) >= max(certain)
 
 
 def test_a_missing_path_has_a_row_in_the_worklist(ensemble, tmp_path):

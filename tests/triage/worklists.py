@@ -7,7 +7,7 @@ import numpy as np
 
 from ecgquorum.ensemble.prediction import TOLERANCE
 
-SCORES = ("entropy", "mutual_information", "uncertainty", "risk")
+SCORES = ("entropy", "mutual_information", "uncertainty", "distance", "risk")
 NUMBERS = (*SCORES, "probabilities", "raw_probabilities", "raw_member_probabilities")
 DECIDED = ("label", "decision", "reason")
 
@@ -20,7 +20,7 @@ def assert_same_worklist(found, expected, ensemble, threshold=np.inf):
     """Compare the rows of two worklists of the same recordings.
 
     A decision may differ only where a printed number is within the tolerance of another that it is compared with: the
-    likeliest class's probability and the next one's, or the uncertainty and the limit between deferred and certain.
+    likeliest class's probability and the next one's, or the risk and the limit between deferred and certain.
 
     threshold: the policy's; without one the limit is between deferred and certain recordings
     """
@@ -28,8 +28,8 @@ def assert_same_worklist(found, expected, ensemble, threshold=np.inf):
     tolerance = 2 * TOLERANCE / min(1.0, high - low)
     ours, theirs = ({row["source"]: row for row in rows} for rows in (found, expected))
     assert ours.keys() == theirs.keys() and len(found) == len(expected)
-    sure = [row["uncertainty"] for row in expected if row["decision"] == "certain"]
-    unsure = [row["uncertainty"] for row in expected if row["decision"] == "deferred" and row["quality"] == "usable"]
+    sure = [row["risk"] for row in expected if row["decision"] == "certain"]
+    unsure = [row["risk"] for row in expected if row["decision"] == "deferred" and row["quality"] == "usable"]
     for source, row in theirs.items():
         other = ours[source]
         for name in row.keys() - {*NUMBERS, *DECIDED}:
@@ -38,16 +38,16 @@ def assert_same_worklist(found, expected, ensemble, threshold=np.inf):
             if name in row:
                 np.testing.assert_allclose(_flat(other[name]), _flat(row[name]), rtol=0, atol=tolerance)
         at_limit = row["quality"] == "usable" and (
-            min(unsure, default=np.inf) - tolerance <= row["uncertainty"] <= max(sure, default=-np.inf) + tolerance
-            or abs(row["uncertainty"] - threshold) <= tolerance
+            min(unsure, default=np.inf) - tolerance <= row["risk"] <= max(sure, default=-np.inf) + tolerance
+            or abs(row["risk"] - threshold) <= tolerance
         )
         likeliest = [-np.inf, -np.inf, *sorted(row["probabilities"].values())][-2:]
         if not at_limit and not likeliest[1] - likeliest[0] <= tolerance:
             for name in DECIDED:
                 assert _wording(other[name]) == _wording(row[name]), (source, name)
     for decision in ("deferred", "certain"):
-        shown = [theirs[row["source"]]["uncertainty"] for row in found if row["decision"] == decision]
-        assert (np.diff(shown) <= tolerance).all(), "the most uncertain come first"
+        shown = [theirs[row["source"]]["risk"] for row in found if row["decision"] == decision]
+        assert (np.diff(shown) <= tolerance).all(), "the highest risks come first"
 
 
 def _flat(value):

@@ -1,13 +1,14 @@
-"""Commands for bundles of trained ensembles: card, pack, export."""
+"""Commands for bundles of trained ensembles: card, calibrate, pack, export."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ecgquorum.cli.application import ENSEMBLES, Bundle, MemberName, app
-from ecgquorum.cli.console import print_line
+from ecgquorum.cli.application import ENSEMBLES, Bundle, CohortFolder, MemberName, app
+from ecgquorum.cli.console import err, print_line, print_table
 from ecgquorum.errors import BundleError
+from ecgquorum.progress import console_progress
 
 
 @app.command(rich_help_panel=ENSEMBLES)
@@ -27,6 +28,49 @@ def card(
         raise BundleError(f"{out}: this is a folder; name a file to write")
     write_atomic(out, text)
     print_line(f"card: {out}")
+
+
+@app.command(rich_help_panel=ENSEMBLES)
+def calibrate(
+    model: Bundle,
+    cohort: CohortFolder,
+    out: Annotated[Path, typer.Option(help="New folder for the bundle with its risk.")],
+    member: MemberName = None,
+) -> None:
+    """Fit a bundle's risk and feature distance on the cohort that it was trained on, and write a copy with both.
+
+    A policy in the bundle's card is fitted again with the same settings. `train` does this by itself.
+    """
+    from ecgquorum import Cohort, RiskOptions, fit_risk, load_ensemble
+    from ecgquorum.ensemble.bundle import replace_risk
+    from ecgquorum.triage import fit_again, policy_from
+
+    ensemble, opened = load_ensemble(model, member=member, risk=False), Cohort(cohort)
+    with console_progress("risk", err) as progress:
+        found = fit_risk(ensemble, opened, RiskOptions(progress=progress))
+    facts = {}
+    if "policy" in ensemble.card:
+        facts["policy"] = fit_again(ensemble, opened, policy_from(ensemble.card["policy"])).card()
+    path = replace_risk(model, out, ensemble, facts)
+    print_line(f"bundle: {path}; risk by {', '.join(found.inputs)}, on tune recordings (cross-fitted):")
+    print_table(
+        [
+            ("", "recordings", "errors", "mean risk", "AUROC", "of 1 - max p"),
+            *(
+                (
+                    one["name"],
+                    str(one["n_records"]),
+                    *(f"{100 * one[key]:.1f} %" for key in ("error_rate", "mean_risk")),
+                    *(_number(one["scores"][score]["error_auroc"]) for score in ("risk", "confidence")),
+                )
+                for one in found.tune["conditions"]
+            ),
+        ]
+    )
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
 
 
 @app.command(rich_help_panel=ENSEMBLES)

@@ -34,12 +34,13 @@ def print_error(text: str) -> None:
 
 
 def print_answer(result: "Result", names: dict[str, str]) -> None:
-    """Print one recording's class, calibrated probabilities, members' raw probabilities and uncertainty."""
+    """Print one recording's class, calibrated probabilities, members' raw probabilities, risk and uncertainty."""
     label = result.label
     name = f" ({names[label]})" if names.get(label) else ""
     out.print(
         f"{result.id}  {label}{name}  probability {result.probability:.3f} (calibrated)  "
-        f"uncertainty {result.uncertainty:.3f}  mutual information {result.mutual_information:.4f} nat",
+        f"risk {result.risk:.3f}  uncertainty {result.uncertainty:.3f}  "
+        f"mutual information {result.mutual_information:.4f} nat",
         style="bold",
         markup=False,
     )

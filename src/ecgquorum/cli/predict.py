@@ -32,7 +32,7 @@ def predict(
     units: Units = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array with one object per recording.")] = False,
 ) -> None:
-    """Classify recordings: class, calibrated probabilities, each member's raw ones, and the uncertainty.
+    """Classify recordings: class, calibrated probabilities, each member's raw ones, risk and uncertainty.
 
     Files that cannot be read are reported on standard error and skipped; the exit code is then 1.
     """

@@ -32,6 +32,7 @@ from ecgquorum.progress import console_progress
 
 if TYPE_CHECKING:
     from ecgquorum.parallel import Executor
+    from ecgquorum.triage import Policy
 
 policy_app = typer.Typer(
     cls=Group, help="Policies that say which recordings a person should read: fit and show.", no_args_is_help=True
@@ -85,7 +86,7 @@ def triage(
             f"{model}: the bundle has no policy; give --budget 10%, or fit one with: ecgquorum policy fit"
         )
     options = ReadOptions(ensemble.input, lead, file_defaults(rate, leads, units))
-    by_budget = f"At most {share or 0:.0%} go to a person: the most uncertain, and always those of doubtful quality."
+    by_budget = f"At most {share or 0:.0%} go to a person: the highest risks, and always those of doubtful quality."
     sentence = policy.sentence() if policy else by_budget
     name = str(ensemble.card.get("name", model))
 
@@ -137,6 +138,9 @@ def policy_fit(
         Path | None,
         typer.Option(help='JSON file of error costs, {"A": {"N": 10}}: answering N where A is true costs 10.'),
     ] = None,
+    score: Annotated[
+        str, typer.Option(help="The uncertainty score to use: risk, confidence, mutual_information, distance, ...")
+    ] = "risk",
     member: MemberName = None,
 ) -> None:
     """Fit a policy on the tune part and write a copy of the bundle with the policy in its card."""
@@ -146,19 +150,23 @@ def policy_fit(
 
     number = KINDS.get(kind, 0.0) if value is None else parse_number("--value", value)
     ensemble = load_ensemble(model, member=member)
-    policy = fit_policy(ensemble, Cohort(cohort), kind, number, read_costs(costs) if costs else None)
+    policy = fit_policy(ensemble, Cohort(cohort), kind, number, read_costs(costs) if costs else None, score)
     add_to_card(model, out, {"policy": policy.card()})
-    print_line(f"{out}: {policy.sentence()}")
+    print_line(f"{out}: {_describe(policy)}")
 
 
 @policy_app.command("show")
 def policy_show(
     model: Bundle,
 ) -> None:
-    """Show a bundle's policy in one sentence."""
+    """Show a bundle's policy in one sentence, and in another what it would have done on the tune part."""
     from ecgquorum import read_card
     from ecgquorum.triage import policy_from
 
     card = read_card(model)
     policy = policy_from(card["policy"]) if "policy" in card else None
-    print_line(policy.sentence() if policy else f"{model} has no policy; fit one with: ecgquorum policy fit")
+    print_line(_describe(policy) if policy else f"{model} has no policy; fit one with: ecgquorum policy fit")
+
+
+def _describe(policy: "Policy") -> str:
+    return f"{policy.sentence()} {policy.tune.sentence()}" if policy.tune else policy.sentence()

@@ -1,7 +1,7 @@
-"""An ensemble on disk: `weights.safetensors` and `card.json`.
+"""An ensemble on disk: `weights.safetensors`, `card.json`, and `distance.safetensors` where a distance was fitted.
 
 The card says what the weights are (classes, leads, rate, scaling, window, members, recipe, versions, data) and carries
-the SHA-256 of the weights and of itself. Loading checks both before anything is built. No pickle.
+the SHA-256 of both other files and of itself. Loading checks them before anything is built. No pickle.
 """
 
 import hashlib
@@ -23,8 +23,10 @@ from torch import nn
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum._internal.checksums import add_checksum
 from ecgquorum.ensemble.card import CARD as CARD
-from ecgquorum.ensemble.card import FORMAT, WEIGHTS, find_bundle, read_card
+from ecgquorum.ensemble.card import DISTANCE, FORMAT, WEIGHTS, find_bundle, read_card
+from ecgquorum.ensemble.distance import FeatureDistance
 from ecgquorum.ensemble.ensemble import Ensemble
+from ecgquorum.ensemble.risk import RiskModel
 from ecgquorum.errors import BundleError, EcgQuorumError
 from ecgquorum.members import MEMBERS, BandFilter, FilteredMember, MemberFactory, build_member
 from ecgquorum.preprocessing import InputSpec
@@ -44,8 +46,7 @@ def save_bundle(
     facts:  further entries of the card, such as the data's hash and what was measured
     """
     path = Path(path)
-    tensors = {name: _compress(tensor) for name, tensor in ensemble.members.state_dict().items()}
-    weights = bytes_from_tensors(tensors)
+    weights = pack_weights(ensemble)
     card = {
         "format": FORMAT,
         "name": recipe.name if recipe else path.name,
@@ -63,8 +64,56 @@ def save_bundle(
         "versions": software_versions(),
         "git_commit": _git_commit(),
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        **_describe_risk(ensemble),
     }
-    return _write(path, weights, card)
+    _check_risk(card, path)
+    return _write(path, weights, card, ensemble.distance.to_bytes() if ensemble.distance else None)
+
+
+def pack_weights(ensemble: Ensemble) -> bytes:
+    """Return the members' weights as a bundle stores them; the card's `weights_sha256` is of these bytes."""
+    return bytes_from_tensors({name: _compress(tensor) for name, tensor in ensemble.members.state_dict().items()})
+
+
+def describe_fitted_on(ensemble: Ensemble, data_hash: str) -> dict[str, Any]:
+    """Return what a risk that is fitted now is fitted on: it is refused where any of it is different."""
+    return {
+        "weights_sha256": hashlib.sha256(pack_weights(ensemble)).hexdigest(),
+        "temperature": ensemble.temperature,
+        "classes": list(ensemble.classes),
+        "data_hash": data_hash,
+        "distance_sha256": ensemble.distance.sha256 if ensemble.distance else "",
+    }
+
+
+def replace_risk(path: str | Path, out: str | Path, ensemble: Ensemble, facts: Mapping[str, Any]) -> Path:
+    """Write the bundle of `path` to the new folder `out` with the risk and the distance of `ensemble`, and facts."""
+    source, out, card = _copy_source(path, out)
+    card = {key: value for key, value in card.items() if key not in ("risk", "distance")} | _describe_risk(ensemble)
+    _check_risk(card, out)
+    distance = ensemble.distance.to_bytes() if ensemble.distance else None
+    return _write(out, _read_checked(source, WEIGHTS, card["weights_sha256"]), card | dict(facts), distance)
+
+
+def _describe_risk(ensemble: Ensemble) -> dict[str, Any]:
+    """Return what a card says about the fitted scores."""
+    return {
+        **({"distance": {"sha256": ensemble.distance.sha256}} if ensemble.distance else {}),
+        **({"risk": ensemble.risk_model.card()} if ensemble.risk_model else {}),
+    }
+
+
+def _check_risk(card: Mapping[str, Any], path: Path) -> None:
+    """Raise an error if the risk in a card was fitted on something else than what the card describes."""
+    if "risk" not in card:
+        return
+    found = {**card, "distance_sha256": card.get("distance", {}).get("sha256", "")}
+    changed = RiskModel.from_card(card["risk"]).differences(found)
+    if changed:
+        raise BundleError(
+            f"{path}: its risk was fitted with other {' and '.join(changed)}; fit it again with: "
+            f"ecgquorum calibrate {path} --cohort COHORT --out NEW, or fit_risk(ensemble, cohort) in Python"
+        )
 
 
 def describe_member(member: nn.Module) -> dict[str, Any]:
@@ -79,9 +128,13 @@ def describe_member(member: nn.Module) -> dict[str, Any]:
     return {"kind": MEMBERS.name_of(type(member)), "options": config if isinstance(config, dict) else {}}
 
 
-def _write(path: Path, weights: bytes, card: dict[str, Any]) -> Path:
+def _write(path: Path, weights: bytes, card: dict[str, Any], distance: bytes | None) -> Path:
     (path / CARD).unlink(missing_ok=True)
     write_atomic(path / WEIGHTS, weights)
+    if distance is None:
+        (path / DISTANCE).unlink(missing_ok=True)
+    else:
+        write_atomic(path / DISTANCE, distance)
     write_atomic(path / CARD, json.dumps(add_checksum(card, "card_sha256"), indent=1, ensure_ascii=False) + "\n")
     return path
 
@@ -109,14 +162,19 @@ def load_ensemble(
     *,
     member: str | MemberFactory | None = None,
     device: str | torch.device = "cpu",
+    risk: bool = True,
 ) -> Ensemble:
     """Load an ensemble from a bundle's folder, or by the name of one that ships with ecgquorum, ready to predict.
 
     member: the class of its members, a function that builds one, or a registered name, where they are not built-in
             networks; loading never imports code that is not named here
+    risk:   False: without the fitted risk and distance, to fit them again
     """
     path = find_bundle(path_or_name)
     card = read_card(path)
+    if not risk:
+        card = {key: value for key, value in card.items() if key not in ("risk", "distance")}
+    _check_risk(card, path)
     weights = _read_weights(path, card)
     try:
         spec = InputSpec(tuple(card["leads"]), float(card["rate_hz"]), card["scaling"], float(card["window_s"]))
@@ -142,6 +200,11 @@ def load_ensemble(
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:300]
         raise BundleError(f"{path}/{WEIGHTS}: expected the weights of the card's network, found: {reason}") from error
+    if "distance" in card:
+        content = _read_checked(path, DISTANCE, card["distance"]["sha256"])
+        ensemble.distance = FeatureDistance.from_bytes(content, len(members))
+    if "risk" in card:
+        ensemble.risk_model = RiskModel.from_card(card["risk"])
     return ensemble.to(device).eval()
 
 
@@ -175,24 +238,30 @@ def _build_described(
 
 def add_to_card(path: str | Path, out: str | Path, facts: Mapping[str, Any]) -> Path:
     """Write the bundle of `path` to the new folder `out` with further facts in its card, and nothing but the bundle."""
+    source, out, card = _copy_source(path, out)
+    weights = _read_checked(source, WEIGHTS, card["weights_sha256"])
+    distance = _read_checked(source, DISTANCE, card["distance"]["sha256"]) if "distance" in card else None
+    return _write(out, weights, card | dict(facts), distance)
+
+
+def _copy_source(path: str | Path, out: str | Path) -> tuple[Path, Path, dict[str, Any]]:
+    """Return the folder and the card of a bundle to copy, and the folder for the copy, if that is new."""
     source, out = find_bundle(path), Path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BundleError(f"{out}: expected a new folder, found something there")
-    card = read_card(source)
-    content = _read_checked(source, card)
-    return _write(out, content, {key: value for key, value in card.items() if key != "card_sha256"} | dict(facts))
+    return source, out, {key: value for key, value in read_card(source).items() if key != "card_sha256"}
 
 
-def _read_checked(path: Path, card: Mapping[str, Any]) -> bytes:
-    """The weights as they are stored, if they are the card's."""
+def _read_checked(path: Path, name: str, expected: str) -> bytes:
+    """A file of the bundle as it is stored, if it is the card's."""
     try:
-        content = (path / WEIGHTS).read_bytes()
+        content = (path / name).read_bytes()
     except OSError as error:
-        raise BundleError(f"{path}/{WEIGHTS}: expected the weights, found: {error.strerror}") from error
+        raise BundleError(f"{path}/{name}: expected a file of the bundle, found: {error.strerror}") from error
     found = hashlib.sha256(content).hexdigest()
-    if found != card["weights_sha256"]:
+    if found != expected:
         raise BundleError(
-            f"{path}/{WEIGHTS}: expected SHA-256 {card['weights_sha256'][:12]}..., found {found[:12]}...; "
+            f"{path}/{name}: expected SHA-256 {expected[:12]}..., found {found[:12]}...; "
             "the file is damaged or belongs to another card"
         )
     return content
@@ -200,7 +269,7 @@ def _read_checked(path: Path, card: Mapping[str, Any]) -> bytes:
 
 def _read_weights(path: Path, card: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     try:
-        return tensors_from_bytes(_read_checked(path, card))
+        return tensors_from_bytes(_read_checked(path, WEIGHTS, card["weights_sha256"]))
     except SafetensorError as error:
         raise BundleError(f"{path}/{WEIGHTS}: expected safetensors, found: {error}") from error
 

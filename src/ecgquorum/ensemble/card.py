@@ -9,7 +9,7 @@ from ecgquorum._internal.checksums import has_valid_checksum
 from ecgquorum.errors import BundleError
 
 FORMAT = 2
-WEIGHTS, CARD = "weights.safetensors", "card.json"
+WEIGHTS, CARD, DISTANCE = "weights.safetensors", "card.json", "distance.safetensors"
 _REQUIRED = (
     "format",
     "classes",

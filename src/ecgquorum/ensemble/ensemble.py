@@ -10,8 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from ecgquorum.cohorts import Batch, Cohort, Part, make_batch
+from ecgquorum.ensemble.distance import FeatureDistance
 from ecgquorum.ensemble.prediction import Prediction
+from ecgquorum.ensemble.risk import RiskModel
 from ecgquorum.errors import FittingError
+from ecgquorum.members import forward_with_features
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.preprocessing.input_spec import Signal, split_windows
 from ecgquorum.recordings import Recording, read, recordings_from_array
@@ -38,6 +41,10 @@ class Ensemble(nn.Module):
                        it to `information_range` to use it instead; None until it is measured
     temperature:       of calibrated probabilities; 1 until it is fitted
     card:              what the bundle's card says beyond that; empty for an ensemble that was never stored
+
+    `fit_risk` sets two more attributes, None until then:
+    distance:   the distance of features from those of the training recordings
+    risk_model: the estimate of the probability that a label is wrong
     """
 
     def __init__(
@@ -57,6 +64,8 @@ class Ensemble(nn.Module):
         self.robust_information_range: tuple[float, float] | None = None
         self.card = card or {}
         self.temperature = temperature
+        self.distance: FeatureDistance | None = None
+        self.risk_model: RiskModel | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """Return ln of the members' mean probability, (batch, class)."""
@@ -107,10 +116,9 @@ class Ensemble(nn.Module):
         order = cohort.by_length(indices)
         starts = range(0, len(indices), _BATCH)
         batches = (cohort.batch(indices[order[start : start + _BATCH]], self.input) for start in starts)
-        sorted_probs = self._probs(batches, lambda place: cohort.rows[indices[order][place]].id)
-        probs = np.empty_like(sorted_probs)
-        probs[order] = sorted_probs
-        return self._prediction([cohort.rows[i].id for i in indices], probs)
+        outputs = self._outputs(batches, lambda place: cohort.rows[indices[order][place]].id)
+        probs, distances = (one[np.argsort(order)] for one in outputs)
+        return self.make_prediction([cohort.rows[i].id for i in indices], probs, distances)
 
     def predict_prepared(self, ids: Sequence[str], signals: Sequence[Signal]) -> Prediction:
         """Classify signals that `self.input.fit` has prepared."""
@@ -134,40 +142,80 @@ class Ensemble(nn.Module):
             if waiting:
                 yield make_batch(waiting, self.input.n_window)
 
-        probs = self._probs(batches(), lambda window: ids[owners[window]])
-        sums = np.zeros((len(ids), *probs.shape[1:]))
-        np.add.at(sums, owners, probs)
-        counts = np.bincount(owners, minlength=len(ids)) if owners else np.zeros(0)
-        return self._prediction(ids, sums / np.maximum(counts, 1)[:, None, None])
+        probs, distances = self._outputs(batches(), lambda window: ids[owners[window]])
+        return self.make_prediction(
+            ids, _mean_by_owner(probs, owners, len(ids)), _mean_by_owner(distances, owners, len(ids))
+        )
 
-    def _probs(self, batches: Iterator[Batch], name_of: Callable[[int], str]) -> np.ndarray:
-        """(row, member, class) of all batches; raises where a network gives no finite probability."""
-        empty = np.zeros((0, len(self.members), len(self.classes)))
-        probs = np.concatenate([empty, *(self.member_probs(batch) for batch in batches)])
+    def _outputs(self, batches: Iterator[Batch], name_of: Callable[[int], str]) -> tuple[np.ndarray, np.ndarray]:
+        """(row, member, class) and (row,) of all batches; raises where a network gives no finite probability."""
+        empty = np.zeros((0, len(self.members), len(self.classes))), np.zeros(0)
+        found = zip(empty, *(self.member_outputs(batch) for batch in batches), strict=True)
+        probs, distances = (np.concatenate(one) for one in found)
         lost = np.flatnonzero(~np.isfinite(probs).all(axis=(1, 2)))
         if len(lost):
             raise FittingError(
                 f"{name_of(int(lost[0]))}: the network gives no finite probability; its samples are out of range"
             )
-        return probs
+        return probs, distances
 
-    def _prediction(self, ids: Sequence[str], probs: np.ndarray) -> Prediction:
-        return Prediction(tuple(ids), self.classes, probs, self.information_range, self.temperature)
+    def make_prediction(self, ids: Sequence[str], probs: np.ndarray, distances: np.ndarray) -> Prediction:
+        """Wrap what `member_outputs` returned for recordings."""
+        return Prediction(
+            tuple(ids),
+            self.classes,
+            probs,
+            self.information_range,
+            self.temperature,
+            distances if self.distance else None,
+            self.risk_model,
+        )
 
     def member_probs(self, batch: Batch) -> np.ndarray:
         """Return (batch, member, class) in float64, computed in evaluation mode; the ensemble's mode is restored."""
+        return _as_probs(self._run_members(batch, lambda member, x: member(x)))
+
+    def member_features(self, batch: Batch) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Return probabilities (batch, member, class) and the features of each member, (batch, feature)."""
+        logits, features = zip(*self._run_members(batch, forward_with_features), strict=True)
+        return _as_probs(logits), [one.double().cpu().numpy() for one in features]
+
+    def member_outputs(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+        """Return probabilities (batch, member, class), and the feature distance (batch,): NaN until it is fitted."""
+        if self.distance is None:
+            return self.member_probs(batch), np.full(len(batch.label), np.nan)
+        probs, features = self.member_features(batch)
+        return probs, self.distance.measure(features)
+
+    def _run_members(self, batch: Batch, run: Callable[[nn.Module, Tensor], Any]) -> list[Any]:
+        """Call run(member, x) for each member in evaluation mode; the ensemble's mode is restored."""
         was_training = self.training
         self.eval()
-        device = self.device
+        x = batch.signal.to(self.device)
         with torch.inference_mode():
-            answer: np.ndarray = self.member_log_probs(batch.signal.to(device)).double().exp().cpu().numpy()
+            found = [run(member, x) for member in self.members]
         self.train(was_training)
-        return np.asarray(answer / answer.sum(axis=2, keepdims=True))
+        return found
 
     @property
     def device(self) -> torch.device:
         """Where the members' parameters are; the CPU for members without parameters."""
         return next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
+
+
+def _as_probs(logits: Sequence[Tensor]) -> np.ndarray:
+    """(batch, member, class) in float64, of each member's logits."""
+    logs = torch.stack([one.log_softmax(dim=1) for one in logits], dim=1)
+    probs: np.ndarray = logs.double().exp().cpu().numpy()
+    return np.asarray(probs / probs.sum(axis=2, keepdims=True))
+
+
+def _mean_by_owner(values: np.ndarray, owners: Sequence[int], n_owners: int) -> np.ndarray:
+    """(owner, ...): the mean of the rows that belong to each."""
+    sums = np.zeros((n_owners, *values.shape[1:]))
+    np.add.at(sums, list(owners), values)
+    counts = np.bincount(owners, minlength=n_owners) if len(owners) else np.zeros(n_owners)
+    return np.asarray(sums / np.maximum(counts, 1).reshape(-1, *[1] * (values.ndim - 1)))
 
 
 def _list_inputs(recordings: object) -> "Iterable[Input] | None":

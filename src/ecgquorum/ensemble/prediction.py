@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgquorum.ensemble.scores import SCORES, one_minus_max_probability
+from ecgquorum.ensemble.risk import RiskModel
+from ecgquorum.ensemble.scores import SCORE_NAMES, SCORES, one_minus_max_probability
 from ecgquorum.errors import EcgQuorumError
 from ecgquorum.metrics.calibration import apply_temperature
 from ecgquorum.metrics.uncertainty import widen_range
@@ -35,6 +36,8 @@ class Prediction:
     member_probs:      (record, member, class), raw: before calibration
     information_range: (I_min, I_max), the range of mutual information that `uncertainty` is normalised by
     temperature:       that calibrates the mean probabilities; 1: none
+    distance:          (record,), of the members' features from those of the training recordings; None: not fitted
+    risk_model:        that estimates the risk; None: not fitted
     """
 
     ids: tuple[str, ...]
@@ -42,6 +45,8 @@ class Prediction:
     member_probs: Array
     information_range: tuple[float, float]
     temperature: float = 1.0
+    distance: Array | None = None
+    risk_model: RiskModel | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -67,10 +72,17 @@ class Prediction:
         return tuple(self.classes[i] for i in self.label_index)
 
     def score(self, name: str) -> Array:
-        """(record,): an uncertainty score of `SCORES` by name, such as "confidence"; higher where more doubtful."""
-        if name not in SCORES:
-            raise EcgQuorumError(f"there is no uncertainty score {name!r}; known: {', '.join(SCORES)}")
-        return SCORES[name](self.member_probs)
+        """(record,): an uncertainty score of `SCORE_NAMES`, such as "risk"; higher where more doubtful."""
+        if name in SCORES:
+            return SCORES[name](self.member_probs)
+        if name not in SCORE_NAMES:
+            raise EcgQuorumError(f"there is no uncertainty score {name!r}; known: {', '.join(SCORE_NAMES)}")
+        values: Array | None = getattr(self, name)
+        if values is None:
+            raise EcgQuorumError(
+                f"the ensemble has no score {name!r}; fit it with fit_risk(ensemble, cohort) or: ecgquorum calibrate"
+            )
+        return values
 
     @property
     def entropy(self) -> Array:
@@ -90,8 +102,15 @@ class Prediction:
 
     @property
     def risk(self) -> Array:
-        """(record,): estimated probability that the label is wrong: 1 - the largest calibrated probability."""
-        return one_minus_max_probability(self.probs[:, None])
+        """(record,): estimated probability that the label is wrong; without a fitted model 1 - max p, calibrated."""
+        if self.risk_model is None:
+            return one_minus_max_probability(self.probs[:, None])
+        return self.risk_model.estimate(self.probs, self.member_probs, self.distance)
+
+    @property
+    def risk_source(self) -> str:
+        """What `risk` is: "fitted", or "1 - max p" where no model was fitted."""
+        return "fitted" if self.risk_model else "1 - max p"
 
     def results(self) -> list["Result"]:
         """One `Result` for each recording, with what the probabilities alone say, rounded to the printed decimals."""

@@ -38,6 +38,7 @@ class Result:
     entropy:                  of the mean raw probabilities, in nats
     mutual_information:       between members and class, in nats
     uncertainty:              mutual information, normalised by its range in training; may exceed 1
+    distance:                 of the members' features from those of the training recordings; typically 1
     risk:                     estimated probability that the label is wrong
     decision:                 "certain", "deferred" or "unreadable"; empty if no policy was applied and the quality is
                               good
@@ -53,6 +54,7 @@ class Result:
     entropy: float | None = None
     mutual_information: float | None = None
     uncertainty: float | None = None
+    distance: float | None = None
     risk: float | None = None
     windows: tuple[WindowResult, ...] = ()
     quality: Quality = NO_FINDINGS
@@ -141,7 +143,8 @@ def results_from(prediction: Prediction) -> list[Result]:
         return dict(zip(prediction.classes, round_printed(probs).tolist(), strict=True))
 
     probs, raw = prediction.probs, prediction.raw_probs
-    names = ("entropy", "mutual_information", "uncertainty", "risk")
+    names = ["entropy", "mutual_information", "uncertainty", "risk"]
+    names += ["distance"] if prediction.distance is not None else []
     scores = {name: round_printed(getattr(prediction, name)).tolist() for name in names}
     return [
         Result(

@@ -2,6 +2,8 @@
 
 from ecgquorum.metrics.scores import (
     DISAGREEMENT_SCORES,
+    FITTED_SCORES,
+    SCORE_NAMES,
     SCORES,
     Score,
     entropy,
@@ -14,7 +16,9 @@ from ecgquorum.metrics.scores import (
 
 __all__ = [
     "DISAGREEMENT_SCORES",
+    "FITTED_SCORES",
     "SCORES",
+    "SCORE_NAMES",
     "Score",
     "entropy",
     "mutual_information",

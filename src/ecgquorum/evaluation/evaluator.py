@@ -44,7 +44,7 @@ from ecgquorum.metrics import UNDEFINED, Array
 from ecgquorum.parallel import Executor
 from ecgquorum.progress import NO_PROGRESS, Progress
 
-_UNITS = {"microvolt": "µV", "unit": "of the lead's peak"}
+_UNITS = {"microvolt": "µV", "unit": "of the lead's peak", "none": "input units"}
 _FEATURE_BATCH = 64
 
 

@@ -1,6 +1,7 @@
 """Predictions of recordings whose labels are known."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,12 +16,14 @@ class LabelledPredictions:
     raw_member_probs: (record, member, class), not calibrated
     uncertainty:      (record,), the normalised mutual information
     temperature:      of the calibrated probabilities
+    fitted_scores:    (record,) each, of `FITTED_SCORES`; without those that the ensemble does not have
     """
 
     labels: Labels
     raw_member_probs: Array
     uncertainty: Array
     temperature: float = 1.0
+    fitted_scores: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def raw_probs(self) -> Array:
@@ -57,10 +60,14 @@ class LabelledPredictions:
 
     def scores(self) -> dict[str, Array]:
         """(record,) of every uncertainty score by name."""
-        return {name: score(self.raw_member_probs) for name, score in SCORES.items()}
+        return {name: score(self.raw_member_probs) for name, score in SCORES.items()} | dict(self.fitted_scores)
 
     def at(self, positions: Labels) -> "LabelledPredictions":
         """The predictions of some of the recordings."""
         return LabelledPredictions(
-            self.labels[positions], self.raw_member_probs[positions], self.uncertainty[positions], self.temperature
+            self.labels[positions],
+            self.raw_member_probs[positions],
+            self.uncertainty[positions],
+            self.temperature,
+            {name: values[positions] for name, values in self.fitted_scores.items()},
         )

@@ -1,6 +1,7 @@
 """Run an evaluation: the predictions of every ensemble under every condition, on the same recordings."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -84,12 +85,14 @@ class EvaluationRun:
         shown: list[tuple[Shard, dict[int, Batch]]] = []
         shards = (shard for number in numbers for shard in plan_shards(self._context, number, wanted))
         probs: dict[tuple[int, int], NDArray[np.float64]] = {}
+        distances: dict[tuple[int, int], NDArray[np.float64]] = {}
         left = {number: len(self.ensembles) * len(self.records[number]) for number in numbers}
         for shard, result in predict_shards(self._context, self._announce(shards), executor):
             n_records = len(self.records[shard.number])
             for e, found in result.probs.items():
                 whole = probs.setdefault((e, shard.number), np.empty((n_records, *found.shape[1:])))
                 whole[list(shard.rows)] = found
+                distances.setdefault((e, shard.number), np.empty(n_records))[list(shard.rows)] = result.distances[e]
                 self._check_finite(e, shard, found)
             shown.append((shard, result.shown))
             finished = len(shard.group) * len(shard.rows)
@@ -100,7 +103,7 @@ class EvaluationRun:
         for shard, batches in sorted(shown, key=lambda one: one[0].number):  # an executor returns them in any order
             self._add_examples(shard, batches)
         for e, number in sorted(probs):
-            self.predictions[e, number] = self._label(e, number, probs[e, number])
+            self.predictions[e, number] = self._label(e, number, probs[e, number], distances[e, number])
 
     def _check_finite(self, e: int, shard: Shard, probs: NDArray[np.float64]) -> None:
         """Raise an error if an ensemble's probabilities are not numbers, as soon as they arrive."""
@@ -118,12 +121,16 @@ class EvaluationRun:
             self.report_progress(str(self.conditions[shard.number]))
             yield shard
 
-    def _label(self, e: int, number: int, probs: NDArray[np.float64]) -> LabelledPredictions:
+    def _label(
+        self, e: int, number: int, probs: NDArray[np.float64], distances: NDArray[np.float64]
+    ) -> LabelledPredictions:
         """Probabilities rounded as they are saved, so that metrics of a loaded scorecard are the same."""
         rounded = probs.astype(np.float32).astype(np.float64)
         uncertainty = self._prediction(rounded, self.ranges[e]).uncertainty
+        fitted = self.ensembles[e].make_prediction(("",) * len(probs), rounded, distances)
+        scores = {"risk": fitted.risk} if fitted.distance is None else {"distance": distances, "risk": fitted.risk}
         labels = self.data.labels[self.records[number]]
-        return LabelledPredictions(labels, rounded, uncertainty, self.ensembles[e].temperature)
+        return LabelledPredictions(labels, rounded, uncertainty, self.ensembles[e].temperature, scores)
 
     def _prediction(self, probs: NDArray[np.float64], information: tuple[float, float]) -> Prediction:
         return Prediction(("",) * len(probs), self.data.classes, probs, information)
@@ -133,8 +140,10 @@ class EvaluationRun:
         if self.options.normalise == "authors":
             for e in range(len(self.ensembles)):
                 natural = self.predictions[e, 0]
-                self.ranges[e] = information_range(self._prediction(natural.raw_member_probs, self.ranges[e]))
-                self.predictions[e, 0] = self._label(e, 0, natural.raw_member_probs)
+                known = self._prediction(natural.raw_member_probs, self.ranges[e])
+                self.ranges[e] = information_range(known)
+                uncertainty = self._prediction(natural.raw_member_probs, self.ranges[e]).uncertainty
+                self.predictions[e, 0] = replace(natural, uncertainty=uncertainty)
         eligible = np.all([np.isin(self.records[0], positions) for positions in self.records], axis=0)
         all_correct = np.all([self.predictions[e, 0].correct for e in range(len(self.ensembles))], axis=0)
         if self.data.has_traces:

@@ -25,6 +25,7 @@ from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow, pack_row,
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.evaluation.score_table import ScoreTable
 from ecgquorum.metrics import Estimate
+from ecgquorum.metrics.scores import FITTED_SCORES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -166,6 +167,7 @@ class Scorecard:
         for (e, c), found in self.predictions.items():
             arrays[f"raw_member_probs/{e}/{c}"] = found.raw_member_probs.astype(np.float32)
             arrays[f"uncertainty/{e}/{c}"] = found.uncertainty
+            arrays |= {f"{name}/{e}/{c}": values for name, values in found.fitted_scores.items()}
         for number, example in enumerate(self.examples):
             arrays[f"examples/{number}/natural"] = example.natural
             arrays |= {f"examples/{number}/{c}": signal for c, signal in example.attacked.items()}
@@ -192,6 +194,7 @@ class Scorecard:
                     arrays[f"raw_member_probs/{e}/{c}"].astype(np.float64),
                     arrays[f"uncertainty/{e}/{c}"],
                     one.temperature,
+                    {name: arrays[f"{name}/{e}/{c}"] for name in FITTED_SCORES if f"{name}/{e}/{c}" in arrays},
                 )
                 for e, one in enumerate(facts["ensembles"])
                 for c in range(len(records))

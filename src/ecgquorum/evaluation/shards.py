@@ -66,9 +66,13 @@ class Shard:
 
 @dataclass(frozen=True, eq=False)
 class ShardResult:
-    """Raw probabilities (record, member, class) of each ensemble, and the signals that are wanted, by row."""
+    """What each ensemble gives for each record, and the signals that are wanted, by row.
+
+    probs: raw probabilities (record, member, class) · distances: (record,), NaN where none is fitted
+    """
 
     probs: dict[int, Array]
+    distances: dict[int, Array]
     shown: dict[int, Batch]
 
 
@@ -129,7 +133,9 @@ def _predict_shard(context: EvaluationContext, shard: Shard) -> ShardResult:
     if job:
         batch = craft_cached(job, batch, shard.key, shard.start, context.cache)
     places = {row: shard.rows.index(row) for row in shard.shown}
+    outputs = {e: context.ensembles[e].member_outputs(batch) for e in shard.group}
     return ShardResult(
-        {e: context.ensembles[e].member_probs(batch) for e in shard.group},
+        {e: probs for e, (probs, _) in outputs.items()},
+        {e: distances for e, (_, distances) in outputs.items()},
         {row: Batch(*(part[place : place + 1].cpu() for part in batch)) for row, place in places.items()},
     )

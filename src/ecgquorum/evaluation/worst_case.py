@@ -30,4 +30,9 @@ def worst_of_all(
         worst, rows = np.argmin([one.margin for one in under], axis=0), np.arange(len(common))
         probs = np.stack([one.raw_member_probs for one in under])[worst, rows]
         uncertainty = np.stack([one.uncertainty for one in under])[worst, rows]
-        yield epsilon, LabelledPredictions(covered[0].labels, probs, uncertainty, covered[0].temperature)
+        scores = {
+            name: np.stack([one.fitted_scores[name] for one in under])[worst, rows]
+            for name in covered[0].fitted_scores
+            if all(name in one.fitted_scores for one in under)
+        }
+        yield epsilon, LabelledPredictions(covered[0].labels, probs, uncertainty, covered[0].temperature, scores)

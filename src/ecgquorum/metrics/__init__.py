@@ -16,6 +16,7 @@ from ecgquorum.metrics.calibration import (
     expected_calibration_error,
     fit_temperature,
     negative_log_likelihood,
+    probability_calibration_error,
 )
 from ecgquorum.metrics.classification import accuracy, confusion_matrix, f1_score, macro_f1
 from ecgquorum.metrics.error_detection import error_aupr, error_auroc
@@ -69,6 +70,7 @@ __all__ = [
     "macro_f1",
     "negative_log_likelihood",
     "paired_difference",
+    "probability_calibration_error",
     "replicate",
     "risk_at_coverage",
     "threshold_auc",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ecgquorum.metrics.ranking import cumulate, interpolate
-from ecgquorum.metrics.weighting import Array, Labels, as_weights, weighted_mean
+from ecgquorum.metrics.weighting import Array, Flags, Labels, as_weights, weighted_mean
 
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.25, 4.0
 """Beyond these a temperature depends more on the few recordings it is fitted on than on the model."""
@@ -34,6 +34,19 @@ def adaptive_calibration_error(probs: Array, labels: Labels, weights: Array | No
     counts, gaps = cumulate(correct - confidence, confidence, weights)
     edges = [interpolate(counts, gaps, share * counts[:, -1]) for share in np.linspace(0, 1, n_bins + 1)]
     return np.asarray(np.abs(np.diff(edges, axis=0)).sum(axis=0) / counts[:, -1])
+
+
+def probability_calibration_error(
+    probability: Array, happened: Flags, weights: Array | None = None, n_bins: int = 10
+) -> Array:
+    """(draw,): sum_b n_b / n |mean probability_b - rate_b| over bins of equal width of a predicted probability.
+
+    probability, happened: (record,)
+    """
+    weights = as_weights(weights, len(happened))
+    bins = np.clip(np.ceil(probability * n_bins).astype(int) - 1, 0, n_bins - 1)
+    gaps = weights @ (np.eye(n_bins)[bins] * (happened - probability)[:, None])
+    return np.asarray(np.abs(gaps).sum(axis=1) / weights.sum(axis=1))
 
 
 def brier_score(probs: Array, labels: Labels, weights: Array | None = None) -> Array:

@@ -60,5 +60,11 @@ SCORES: dict[str, Score] = {
 }
 """Every score by name."""
 
+FITTED_SCORES = ("distance", "risk")
+"""Scores that are fitted to an ensemble, and need more than its members' probabilities."""
+
+SCORE_NAMES = (*SCORES, "uncertainty", *FITTED_SCORES)
+"""Every score that a policy can use; "uncertainty" is the mutual information, normalised by its range in training."""
+
 DISAGREEMENT_SCORES = frozenset({"mutual_information", "pairwise_kl", "variation_ratio"})
 """Those that compare members, and are 0 for a single one."""

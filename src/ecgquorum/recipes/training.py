@@ -128,12 +128,14 @@ class Recipe(RecipePart):
 
     strategy:   "baseline", or a sum of names such as "dec+part+harden"; written in canonical order
     strategies: name of a strategy -> its parameters, where not its defaults
+    risk:       fit the feature distance and the risk of the trained ensemble, if there are enough tune recordings
     """
 
     name: str
     seed: Annotated[int, Field(ge=0)] = 0
     members: Annotated[int, Field(ge=1, le=16)] = 3
     strategy: str = "baseline"
+    risk: bool = True
     input: InputRecipe = InputRecipe()
     member: MemberRecipe = MemberRecipe()
     training: TrainingRecipe = TrainingRecipe()

@@ -88,6 +88,7 @@ def model_card(card: Mapping[str, Any]) -> str:
         worst=_describe_worst(rows, results["unit"] if results else ""),
         weakest=f"{weakest['detail']}: F1 {_format_row(weakest)}" if weakest else "",
         risk=next((_format_row(row) for row in natural if row["metric"] == "risk_at_90"), ""),
+        share=lambda value: "–" if value is None else f"{100 * value:.1f}",
         ships=card["name"] in recipe_names() and data_set is not None,
         commands=list(_list_commands(card, recipe)) if recipe else [],
     )

@@ -52,13 +52,15 @@ class Drift(BaseModel):
 
     bins:     numbers of recordings with an uncertainty from `edges[i]` to `edges[i + 1]`
     outside:  proportion outside of the training range
-    above:    proportion above the policy's threshold; `expected_above`: the budget that it was fitted to
+    above:    proportion above the policy's threshold, by the policy's score; `expected_above`: the budget that it was
+              fitted to
     moved:    whether the expected proportion is outside of the 95 % interval of `above`
     """
 
     edges: list[float]
     bins: list[int]
     threshold: float | None
+    """Of the policy, if its score is the uncertainty."""
     outside: Proportion
     above: Proportion | None
     expected_above: float | None
@@ -134,7 +136,7 @@ def compute_metrics(session: Session, desk: Desk) -> DeskMetrics:
         confusion=_confusion(reviewed, desk.classes),
         audit=proportion(sum(one.final == one.label for one in audited), len(audited)),
         swayed=proportion(sum(one.final == one.label for one in differed), len(differed)),
-        drift=_drift([one.uncertainty for one in results if one.uncertainty is not None], desk),
+        drift=_drift(results, desk),
         step_s=step_s,
         steps=steps,
         answer_s=median(answer_s) if answer_s else None,
@@ -168,7 +170,8 @@ def _confusion(reviewed: Iterable[_ClosedCase], classes: Sequence[str]) -> dict[
     return {final: {label: counts[final, label] for label in classes} for final in classes}
 
 
-def _drift(uncertainties: Sequence[float], desk: Desk) -> Drift:
+def _drift(results: Sequence[ResultRow], desk: Desk) -> Drift:
+    uncertainties = [one.uncertainty for one in results if one.uncertainty is not None]
     top = max([1.0, *uncertainties])
     edges = [top * i / _BINS for i in range(_BINS + 1)]
     bins = [0] * _BINS
@@ -178,15 +181,16 @@ def _drift(uncertainties: Sequence[float], desk: Desk) -> Drift:
     threshold = policy.threshold if isinstance(policy, Budget | Threshold) else None
     expected = policy.share if isinstance(policy, Budget) else None
     above = None
+    scores = [found for one in results if (found := one.document.get(policy.score)) is not None]
     if threshold is not None:
-        above = proportion(sum(value > threshold for value in uncertainties), len(uncertainties))
+        above = proportion(sum(value > threshold for value in scores), len(scores))
     moved = None
     if above and above.low is not None and above.high is not None and expected is not None:
         moved = not above.low <= expected <= above.high
     return Drift(
         edges=edges,
         bins=bins,
-        threshold=threshold,
+        threshold=threshold if policy.score == "uncertainty" else None,
         outside=proportion(sum(not 0 <= value <= 1 for value in uncertainties), len(uncertainties)),
         above=above,
         expected_above=expected,

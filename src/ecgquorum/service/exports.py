@@ -18,7 +18,18 @@ from ecgquorum.service.store.reviews import FINAL, FIRST, is_open, latest_result
 from ecgquorum.service.store.tables import CLOSED, AuditRow, RecordingRow
 from ecgquorum.triage.fhir import Resource, add_verdict, make_device, make_resources
 
-COLUMNS = ("id", "label", "first_label", "ensemble_label", "uncertainty", "audited", "reader", "reviewed_at", "sha256")
+COLUMNS = (
+    "id",
+    "label",
+    "first_label",
+    "ensemble_label",
+    "risk",
+    "uncertainty",
+    "audited",
+    "reader",
+    "reviewed_at",
+    "sha256",
+)
 
 
 def labels_csv(session: Session) -> str:
@@ -37,6 +48,7 @@ def labels_csv(session: Session) -> str:
                 "label": final.label,
                 "first_label": first.label,
                 "ensemble_label": result.label,
+                "risk": result.document.get("risk"),
                 "uncertainty": result.uncertainty,
                 "audited": "yes" if row.audited else "no",
                 "reader": _quote_formula(final.reader),

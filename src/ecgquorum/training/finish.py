@@ -19,8 +19,10 @@ from ecgquorum.members import forward_with_features, freeze
 from ecgquorum.metrics.calibration import fit_temperature
 from ecgquorum.parallel import distributed
 from ecgquorum.preprocessing import InputSpec
+from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recipes import Recipe
 from ecgquorum.training.checkpoint import copy_weights
+from ecgquorum.training.risk_fit import RiskOptions, fit_risk
 
 ROUNDING = 1e-3
 """The largest change of a probability that rounding weights may cause."""
@@ -34,7 +36,9 @@ N_AUGMENTED = 256
 _BATCH = 64
 
 
-def finish_ensemble(ensemble: Ensemble, recipe: Recipe, cohort: Cohort, out: Path) -> None:
+def finish_ensemble(
+    ensemble: Ensemble, recipe: Recipe, cohort: Cohort, out: Path, progress: Progress = NO_PROGRESS
+) -> None:
     """Round, calibrate and describe a trained ensemble, and write its bundle to `out`."""
     rounding = round_if_harmless(ensemble, cohort)
     trained = ensemble.predict_part(cohort, "train")
@@ -46,6 +50,11 @@ def finish_ensemble(ensemble: Ensemble, recipe: Recipe, cohort: Cohort, out: Pat
     computed: dict[str, Any] = {"device": str(device), "threads": torch.get_num_threads()}
     if distributed.n_ranks() > 1:
         computed["ranks"] = distributed.n_ranks()
+    if recipe.risk:
+        try:
+            fit_risk(ensemble, cohort, RiskOptions(seed=recipe.seed, progress=progress))
+        except FittingError as error:  # too few recordings
+            progress.log(f"no risk is fitted: {error}")
     save_bundle(ensemble, out, recipe=recipe, facts=describe_training(ensemble, cohort) | rounding | computed)
 
 

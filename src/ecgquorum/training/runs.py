@@ -4,7 +4,8 @@ RUN/recipe.toml           the recipe with every default written out
 RUN/cohort.txt            hash of the data
 RUN/members/              checkpoints of its training jobs, unless RUN/store.txt names another folder
 RUN/history.csv           one row per epoch
-RUN/weights.safetensors   the weights, and
+RUN/weights.safetensors   the weights,
+RUN/distance.safetensors  the fitted feature distance, if there is one, and
 RUN/card.json             their description: together the bundle that `load_ensemble` reads
 """
 
@@ -39,6 +40,7 @@ class TrainingOptions(TrainingRecipe):
 
     scaling:  of the input: "microvolt", "unit" (each lead of each recording to -1..1) or "none"
     window_s: length of the input, in seconds; None: that of the longest recording to train on
+    risk:     fit the feature distance and the risk after training, if there are enough tune recordings
     device:   "auto", "cpu" or "cuda"
     resume:   continue a run that was interrupted
     store:    folder of checkpoints; runs that share one train the jobs that they have in common once
@@ -48,6 +50,7 @@ class TrainingOptions(TrainingRecipe):
 
     scaling: Literal["microvolt", "unit", "none"] = "microvolt"
     window_s: Annotated[float, Field(gt=0, le=3600)] | None = None
+    risk: bool = True
     device: str = "auto"
     resume: bool = False
     store: str | Path | None = None
@@ -88,6 +91,7 @@ def train(
         name=Path(out).name if out else "",
         input={"scaling": options.scaling, "window_s": options.window_s or _longest_s(data)},
         training=options.training,
+        risk=options.risk,
     )
     run = partial(_train_plan, plan, data, store=options.store, device=options.device, progress=options.progress)
     with distributed.join_ranks():
@@ -161,7 +165,8 @@ def _train_plan(
             runner = JobRunner(plan, cohort, CheckpointStore(folder), chosen, progress, out / "history.csv")
             members = runner.train_members()
             if distributed.is_first():
-                finish_ensemble(Ensemble(members, cohort.classes, runner.spec).to(chosen), plan.recipe, cohort, out)
+                ensemble = Ensemble(members, cohort.classes, runner.spec).to(chosen)
+                finish_ensemble(ensemble, plan.recipe, cohort, out, progress)
             distributed.wait()
         return load_ensemble(out, member=partial(_build_network, plan, cohort), device=chosen)
 

@@ -2,7 +2,7 @@
 
 from ecgquorum.triage.fhir import write_fhir
 from ecgquorum.triage.policies import POLICIES, Budget, Conformal, ExpectedCost, Policy, Threshold, policy_from
-from ecgquorum.triage.policy_fit import KINDS, fit_policy, policy_of, read_costs
+from ecgquorum.triage.policy_fit import KINDS, fit_again, fit_policy, policy_of, read_costs
 from ecgquorum.triage.run_triage import triage_files
 from ecgquorum.triage.worklist import write_worklist
 
@@ -14,6 +14,7 @@ __all__ = [
     "ExpectedCost",
     "Policy",
     "Threshold",
+    "fit_again",
     "fit_policy",
     "policy_from",
     "policy_of",

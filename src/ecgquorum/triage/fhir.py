@@ -154,6 +154,7 @@ def add_verdict(
 def _classification(result: Result, names: Mapping[str, str]) -> Resource:
     components = [
         _component("calibrated-probability", "Calibrated probability of the class", _quantity(result.probability)),
+        *_risk(result),
         _component(
             "uncertainty",
             "Mutual information of the members, normalised by its range in training; may exceed 1",
@@ -175,6 +176,12 @@ def _classification(result: Result, names: Mapping[str, str]) -> Resource:
         "valueCodeableConcept": _concept("class", result.label, _class_name(result.label, names)),
         "component": components,
     }
+
+
+def _risk(result: Result) -> list[Resource]:
+    """The risk as a component; results of old versions have none."""
+    title = "Estimated probability that the class is wrong"
+    return [] if result.risk is None else [_component("risk", title, _quantity(result.risk))]
 
 
 def _quality(result: Result) -> Resource:
@@ -206,9 +213,8 @@ def _observation(result: Result, code: Resource) -> Resource:
 
 
 def _answer(result: Result, names: Mapping[str, str]) -> str:
-    return (
-        f"{_class_name(result.label, names)}, calibrated probability {result.probability:.2f}, "
-        f"uncertainty {result.uncertainty:.2f}."
+    return f"{_class_name(result.label, names)}, calibrated probability {result.probability:.2f}, " + (
+        f"uncertainty {result.uncertainty:.2f}." if result.risk is None else f"risk {result.risk:.2f}."
     )
 
 

@@ -16,7 +16,7 @@ from ecgquorum.ensemble.result import Result
 from ecgquorum.errors import TriageError
 from ecgquorum.preprocessing.prepare import NO_PREVIEW, TracePreview
 
-FORMAT = 2
+FORMAT = 3
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS about (facts TEXT NOT NULL);
@@ -25,18 +25,18 @@ CREATE TABLE IF NOT EXISTS results (
     stamp TEXT NOT NULL,
     decision TEXT NOT NULL,
     quality TEXT NOT NULL,
-    uncertainty REAL,
+    risk REAL,
     result TEXT NOT NULL,
     preview TEXT NOT NULL
 );
 """
 _MOST_URGENT_FIRST = """
 SELECT result, stamp, preview, decision FROM results
-ORDER BY CASE decision WHEN 'deferred' THEN 0 WHEN 'certain' THEN 1 ELSE 2 END, uncertainty DESC, source
+ORDER BY CASE decision WHEN 'deferred' THEN 0 WHEN 'certain' THEN 1 ELSE 2 END, risk DESC, source
 """
 _WITHIN_BUDGET = """
 WITH ranked AS (
-    SELECT *, row_number() OVER (PARTITION BY quality ORDER BY uncertainty DESC, source) AS rank FROM results
+    SELECT *, row_number() OVER (PARTITION BY quality ORDER BY risk DESC, source) AS rank FROM results
 )
 SELECT
     result,
@@ -44,7 +44,7 @@ SELECT
     preview,
     CASE WHEN quality <> 'usable' THEN decision WHEN rank <= :n THEN 'deferred' ELSE 'certain' END AS chosen
 FROM ranked
-ORDER BY CASE chosen WHEN 'deferred' THEN 0 WHEN 'certain' THEN 1 ELSE 2 END, uncertainty DESC, source
+ORDER BY CASE chosen WHEN 'deferred' THEN 0 WHEN 'certain' THEN 1 ELSE 2 END, risk DESC, source
 """
 
 
@@ -108,7 +108,7 @@ class Journal:
                 entry.stamp,
                 entry.result.decision,
                 str(entry.result.quality.severity),
-                entry.result.uncertainty,
+                entry.result.risk,
                 json.dumps(entry.result.to_json(), ensure_ascii=False),
                 json.dumps(asdict(entry.preview)),
             )
@@ -119,9 +119,9 @@ class Journal:
         self.n_added += len(entries)
 
     def entries(self, budget: float | None = None) -> Iterator[JournalEntry]:
-        """Every result: deferred ones first, the most uncertain at the top; unreadable ones last.
+        """Every result: deferred ones first, the highest risk at the top; unreadable ones last.
 
-        budget: defer the most uncertain, so that at most this share of all is deferred, instead of what was decided one
+        budget: defer the highest risks, so that at most this share of all is deferred, instead of what was decided one
                 by one; those of doubtful quality are deferred in any case, and count
         """
         query, values = _MOST_URGENT_FIRST, {}
@@ -136,7 +136,7 @@ class Journal:
                 if budget is not None and str(result.quality.severity) == "usable":
                     deferred = decision == "deferred"
                     result = result.with_decision(
-                        decision, f"among the {budget:.0%} most uncertain" if deferred else ""
+                        decision, f"among the {budget:.0%} with the highest risk" if deferred else ""
                     )
                 shown = json.loads(preview)
                 yield JournalEntry(result, stamp, TracePreview(tuple(shown["microvolts"]), shown["seconds"]))

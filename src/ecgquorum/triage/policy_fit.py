@@ -10,14 +10,17 @@ from ecgquorum.errors import PolicyError
 from ecgquorum.triage.policies import Budget, Conformal, ExpectedCost, Policy, Threshold, policy_from
 
 KINDS = {"threshold": 0.5, "budget": 0.1, "cost": 0.1, "conformal": 0.1}
-"""Kinds of policy and their default values: uncertainty, share, cost of a review, error rate."""
+"""Kinds of policy and their default values: threshold, share, cost of a review, error rate."""
 
 
-def fit_policy(ensemble: Ensemble, cohort: Cohort, kind: str, value: float, costs: Any = None) -> Policy:
+def fit_policy(
+    ensemble: Ensemble, cohort: Cohort, kind: str, value: float, costs: Any = None, score: str = "risk"
+) -> Policy:
     """Fit a policy of this kind for the ensemble on the tune part of the cohort.
 
     value: the threshold, the share that goes to people, the cost of a review, or the error rate of prediction sets
     costs: of errors, {true: {predicted: cost}}, for the kind "cost"
+    score: the uncertainty score to use
     """
     if kind not in KINDS:
         raise PolicyError(f"expected a policy of {', '.join(KINDS)}, found {kind!r}")
@@ -27,18 +30,30 @@ def fit_policy(ensemble: Ensemble, cohort: Cohort, kind: str, value: float, cost
         ensemble.input.rate_hz,
     ):
         raise PolicyError(f"{cohort.path}: expected the classes, leads and rate of the model, found others")
-    if kind == "threshold":
-        return Threshold(value)
-    prediction = ensemble.predict_part(cohort, "tune")
+    prediction, truth = ensemble.predict_part(cohort, "tune"), cohort.labels[cohort.part("tune")]
     if len(prediction) == 0:
         raise PolicyError(f"{cohort.path}: expected recordings in the tune part, found none")
-    if kind == "budget":
-        return Budget.fit(prediction, value)
-    if kind == "conformal":
-        return Conformal.fit(prediction, cohort.labels[cohort.part("tune")], value)
-    policy = ExpectedCost(value, costs or {})
-    policy.defer(prediction)  # raises for classes that the model does not have
-    return policy
+    policy: Policy
+    if kind == "threshold":
+        policy = Threshold(value, score=score)
+    elif kind == "budget":
+        policy = Budget.fit(prediction, value, score)
+    elif kind == "conformal":
+        policy = Conformal.fit(prediction, truth, value, score)
+    else:
+        policy = ExpectedCost(value, costs or {}, score=score)
+    return policy.with_figures(prediction, truth)
+
+
+def fit_again(ensemble: Ensemble, cohort: Cohort, policy: Policy) -> Policy:
+    """Fit a policy with the same settings, after the ensemble's risk has changed.
+
+    A budget of a version that knew no other score than "uncertainty" is now by risk.
+    """
+    score = "risk" if policy.kind == "budget" and policy.tune is None else policy.score
+    settings = {"threshold": "threshold", "budget": "share", "cost": "review", "conformal": "alpha"}
+    value = float(getattr(policy, settings[policy.kind]))
+    return fit_policy(ensemble, cohort, policy.kind, value, getattr(policy, "costs", None), score)
 
 
 def read_costs(path: Path) -> dict[str, dict[str, float]]:
@@ -52,5 +67,11 @@ def read_costs(path: Path) -> dict[str, dict[str, float]]:
 
 
 def policy_of(ensemble: Ensemble) -> Policy | None:
-    """The policy in the ensemble's card, if there is one."""
-    return policy_from(ensemble.card["policy"]) if "policy" in ensemble.card else None
+    """The policy in the ensemble's card, if there is one; an error if it was fitted with another risk."""
+    if "policy" not in ensemble.card:
+        return None
+    policy = policy_from(ensemble.card["policy"])
+    model = ensemble.risk_model.sha256 if ensemble.risk_model else ""
+    if policy.score == "risk" and policy.tune is not None and policy.tune.risk_model != model:
+        raise PolicyError("the bundle's policy was fitted with another risk; fit it again with: ecgquorum policy fit")
+    return policy

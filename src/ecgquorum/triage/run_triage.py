@@ -1,7 +1,7 @@
 """Triage any number of files: read, classify, decide, write a worklist; may be killed and continued.
 
 DIR/journal.sqlite  every result so far; a later call continues from it
-DIR/worklist.csv    recordings for people first, the most uncertain at the top; then the certain ones
+DIR/worklist.csv    recordings for people first, the highest risk at the top; then the certain ones
 DIR/worklist.jsonl  the same with all probabilities
 DIR/worklist.html   the same as a page
 """

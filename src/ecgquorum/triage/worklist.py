@@ -1,4 +1,4 @@
-"""Write the worklist: recordings for people first, the most uncertain at the top, then certain and unreadable ones."""
+"""Write the worklist: recordings for people first, the highest risk at the top, then certain and unreadable ones."""
 
 import csv
 import json

@@ -100,7 +100,7 @@ def run_trial(setup: TrialSetup, planned: PlannedTrial, progress: Progress = NO_
         return Failure(str(error))
     try:
         ensemble = train_ensemble(
-            planned.recipe,
+            planned.recipe.change(risk=False),  # the evaluation of a trial does not use it
             cohort,
             run,
             resume=(run / "recipe.toml").is_file(),

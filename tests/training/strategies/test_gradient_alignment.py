@@ -87,6 +87,8 @@ def test_the_first_member_has_nothing_to_differ_from(step_of):
     strategy = GradientAlignment()
     step, _ = step_of(strategy, 0)
     assert strategy.loss_terms(step) == 0.0
+    with pytest.raises(ValueError, match="not their stored features"):
+        strategy.loss_terms(replace(step, earlier=[torch.zeros(24, 16)]))
     assert strategy.describe(0) is None and strategy.describe(1) == {"weight": 0.5, "share": 0.25}
 
 

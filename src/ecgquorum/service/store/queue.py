@@ -93,7 +93,7 @@ def store_result(
     )
     row.state, row.classified_at, row.worker, row.worker_until = result.decision, at, None, None
     row.audited = result.decision == CERTAIN and sample.includes(row.identity or "")
-    row.priority = result.uncertainty or 0.0
+    row.priority = result.risk or 0.0
     if row.audited:
         row.priority = _priority_among_deferred(session, sample.number(row.identity or "", "priority"))
     if trace:
@@ -103,6 +103,7 @@ def store_result(
         "decision": result.decision,
         "class": result.label,
         "uncertainty": result.uncertainty,
+        "risk": result.risk,
     }
     audit.append(session, at, "worker", "classified", result.id, details)
     return True

@@ -1,4 +1,4 @@
-"""The worklist: open cases by decreasing uncertainty, with audited recordings among them; then all others."""
+"""The worklist: open cases by decreasing risk, with audited recordings among them; then all others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

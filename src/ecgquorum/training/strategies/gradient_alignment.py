@@ -47,6 +47,8 @@ class GradientAlignment(Strategy):
     def loss_terms(self, step: Step) -> Tensor | float:
         """Return weight * L of the last recordings of the batch against the earlier members."""
         if not step.earlier_members:
+            if step.earlier:
+                raise ValueError("gradients need the earlier members, not their stored features")
             return 0.0
         started = time.perf_counter()
         n_compared = max(1, round(self.share * step.n_records))
