@@ -8,8 +8,10 @@ import sys
 import pytest
 import typer.main
 
+from ecgquorum import Ensemble, SplitOptions, build_cohort, load_ensemble, open_source
 from ecgquorum.attacks import PGD
 from ecgquorum.cli import app
+from ecgquorum.members import CompactMember
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import parse_recipe
 
@@ -46,6 +48,20 @@ def test_the_sessions_of_the_evaluation_page_run(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "scorecard.json").is_file() and "pgd 5 on ensemble, 10 µV" in capsys.readouterr().out
     exec(compared, {})  # noqa: S102
     assert f"# {capsys.readouterr().out}" in compared
+
+
+def test_the_sessions_of_the_uncertainty_page_run(tmp_path, monkeypatch, capsys):
+    first, second = blocks(REPOSITORY / "docs/uncertainty.md", "python")
+    names = {}
+    exec(first, names)  # noqa: S102
+    assert "fitted" in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path)
+    source = open_source("synthetic:physionet2017", records=110, seconds=5.0)
+    build_cohort(source, tmp_path / "cohort", split=SplitOptions(tune_share=0.5))
+    members = [CompactMember(1, 4, 300.0, width=0.125) for _ in range(2)]
+    names["ensemble"] = Ensemble(members, ("N", "A", "O", "~"), InputSpec(("ECG",), 300.0, window_s=6.0))
+    exec(second, names)  # noqa: S102
+    assert "lost contact" in [one["name"] for one in load_ensemble("mine").risk_model.tune["conditions"]]
 
 
 def test_the_session_of_the_plot_page_runs(tmp_path, monkeypatch):

@@ -103,7 +103,7 @@ def _describe(ensemble: "Ensemble", found: "Attribution") -> MapOverlay:
     name = f" ({names[label]})" if names.get(label) else ""
     answer = (
         f"{ensemble.card.get('name', 'the ensemble')} predicts {label}{name}: "
-        f"probability {prediction.probs[0].max():.2f}, uncertainty {prediction.uncertainty[0]:.2f}"
+        f"probability {prediction.probs[0].max():.2f}, risk {prediction.risk[0]:.2f}"
     )
     fell = [f", falls by {fall:.2f} at most" if found.method == "occlusion" else "" for fall in found.strongest]
     members = tuple(

@@ -302,7 +302,7 @@ def test_plotting(ecgquorum, tiny_run, record, tmp_path, monkeypatch):
             "plot", record, "--map", how, "--model", tiny_run, "--out", "m.svg", "--start", 2, "--force"
         ).stdout
         assert "m.svg: rows, 25 mm/s, 10 mm/mV, from 2 to 6.0 of 6.0 s" in said
-        assert re.search(r"tiny predicts [NAO~].*: probability 0\.\d\d, uncertainty", said)
+        assert re.search(r"tiny predicts [NAO~].*: probability 0\.\d\d, risk", said)
         assert b"<svg" in (tmp_path / "m.svg").read_bytes()
     np.save("x.npy", simulate("AF", seed=1, seconds=3, rate_hz=250).recording.signal * 1000)
     hints = ("--rate", 250, "--units", "uV", "--out", "x.pdf", "--force")

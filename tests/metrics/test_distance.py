@@ -50,6 +50,14 @@ def test_scale_and_offset_of_a_feature_do_not_matter(seed, factor):
     np.testing.assert_allclose(mahalanobis_distance(other, *fit_mahalanobis(other, labels)), expected, rtol=1e-6)
 
 
+def test_features_that_are_not_finite_have_no_finite_distance():
+    features = draw(4)
+    fitted = fit_mahalanobis(features, np.zeros(60, int))
+    features[0, 0], features[1, 1], features[2, 2] = np.inf, np.nan, 1e300
+    found = mahalanobis_distance(features, *fitted)
+    assert not np.isfinite(found[:3]).any() and np.isfinite(found[3:]).all()
+
+
 def test_constant_features_and_absent_classes_are_left_out():
     features, labels = draw(3), np.where(np.arange(60) % 2, 4, 1)
     widened = np.concatenate([features, np.full((60, 1), 3.0)], axis=1)

@@ -7,7 +7,7 @@ from torch import nn
 
 from ecgquorum import Cohort, Ensemble, InputSpec, RiskCondition, RiskOptions, fit_risk, load_ensemble
 from ecgquorum.cohorts import Batch
-from ecgquorum.errors import CohortError, FittingError
+from ecgquorum.errors import CohortError, EcgQuorumError, FittingError
 from ecgquorum.metrics import error_auroc
 from ecgquorum.simulation.noise import muscle_noise
 from ecgquorum.training import corrupted, default_conditions
@@ -115,6 +115,8 @@ def test_members_without_features_have_a_risk_without_a_distance():
     ensemble = make_ensemble([WithoutFeatures(), WithoutFeatures()])
     model = fit_risk(ensemble, make_cohort(), RiskOptions([]))
     assert ensemble.distance is None and "distance" not in model.inputs
+    with pytest.raises(EcgQuorumError, match="a member has no features"):
+        ensemble.predict(np.zeros((1, 60)), rate_hz=RATE_HZ).score("distance")
     assert model.tune["conditions"][0]["weight"] == 1
 
 

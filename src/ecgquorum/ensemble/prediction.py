@@ -79,9 +79,9 @@ class Prediction:
             raise EcgQuorumError(f"there is no uncertainty score {name!r}; known: {', '.join(SCORE_NAMES)}")
         values: Array | None = getattr(self, name)
         if values is None:
-            raise EcgQuorumError(
-                f"the ensemble has no score {name!r}; fit it with fit_risk(ensemble, cohort) or: ecgquorum calibrate"
-            )
+            missing = "a member has no features: give it embed(x), or let it end in an nn.Linear"
+            unfitted = "fit it with fit_risk(ensemble, cohort) or: ecgquorum calibrate"
+            raise EcgQuorumError(f"the ensemble has no score {name!r}; {missing if self.risk_model else unfitted}")
         return values
 
     @property

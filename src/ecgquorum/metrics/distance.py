@@ -48,6 +48,7 @@ def mahalanobis_distance(features: Array, means: Array, whitening: Array) -> Arr
     features: (record, feature) · means: (class, feature) · whitening: W, (feature, feature)
     """
     n_varying = max(1, int(whitening.any(axis=1).sum()))
-    moved, centres = features @ whitening, means @ whitening
-    squared = ((moved[:, None] - centres) ** 2).sum(axis=2)
+    with np.errstate(invalid="ignore", over="ignore"):  # features that are not finite have no finite distance
+        moved, centres = features @ whitening, means @ whitening
+        squared = ((moved[:, None] - centres) ** 2).sum(axis=2)
     return np.asarray(np.sqrt(squared.min(axis=1) / n_varying))

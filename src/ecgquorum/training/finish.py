@@ -14,7 +14,7 @@ from ecgquorum.ensemble import Ensemble, save_bundle
 from ecgquorum.ensemble.bundle import round_weights
 from ecgquorum.ensemble.diversity import Array, report_diversity
 from ecgquorum.ensemble.prediction import information_range, robust_information_range
-from ecgquorum.errors import FittingError, MemberError
+from ecgquorum.errors import AttackError, FittingError, MemberError
 from ecgquorum.members import forward_with_features, freeze
 from ecgquorum.metrics.calibration import fit_temperature
 from ecgquorum.parallel import distributed
@@ -53,7 +53,7 @@ def finish_ensemble(
     if recipe.risk:
         try:
             fit_risk(ensemble, cohort, RiskOptions(seed=recipe.seed, progress=progress))
-        except FittingError as error:  # too few recordings
+        except (AttackError, FittingError) as error:  # no gradient, or too few recordings
             progress.log(f"no risk is fitted: {error}")
     save_bundle(ensemble, out, recipe=recipe, facts=describe_training(ensemble, cohort) | rounding | computed)
 
