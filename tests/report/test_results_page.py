@@ -151,11 +151,14 @@ def test_a_packed_bundle_is_the_same_model_with_its_results(tiny_study, card, pa
 def test_weights_that_two_strategies_share_are_packed_once(tiny_study, card, tmp_path):
     twin = replace(card.ensembles[1], name="twin", strategy="part")
     rows = tuple(replace(row, ensemble="twin", value=0.123) for row in card.find(ensemble="dec+part"))
-    both = replace(card, ensembles=(twin, *card.ensembles), rows=(*rows, *card.rows))
+    shared = tuple(replace(row, attack="worst of the shared attacks") for row in card.find(attack="worst of all"))
+    both = replace(card, ensembles=(twin, *card.ensembles), rows=(*rows, *card.rows, *shared))
     results = load_ensemble(pack(tiny_study / "runs" / "dec+part", both, tmp_path / "p")).card["results"]
     places = [(r["attack"], r["target"], r["epsilon"], r["metric"], r["detail"]) for r in results["rows"]]
     assert len(set(places)) == len(places)
     assert not any(row["value"] == 0.123 for row in results["rows"])
+    attacks = {row["attack"] for row in results["rows"]}
+    assert "worst of all" in attacks and "worst of the shared attacks" not in attacks
 
 
 def test_only_the_scorecard_of_these_weights_is_packed_and_nothing_is_overwritten(tiny_run, tiny_study, card, tmp_path):

@@ -12,6 +12,7 @@ from ecgquorum.evaluation.mixed_conditions import draw_assignments, mixed_deferr
 from ecgquorum.evaluation.plot import add_legend, draw_band, plot_metric
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.metrics import UNDEFINED, Array, Estimate
+from ecgquorum.metrics.scores import DISAGREEMENT_SCORES
 from ecgquorum.report.example_figure import examples_figure
 
 _MIDDLE = 1  # which strength stands for attacks in figures that show one: the second
@@ -59,6 +60,34 @@ def deferral_figure(card: Scorecard) -> Figure | None:
         ax.set_ylabel("remaining errors (% of all recordings)")
         if ax.get_legend_handles_labels()[0]:
             ax.legend(frameon=False, fontsize=7, title="AUGRC (95 % interval)", title_fontsize=7)
+    return figure
+
+
+def scores_figure(card: Scorecard) -> Figure | None:
+    """Errors caught against the share deferred, for every score of the ensemble that is most accurate naturally."""
+    accuracies = [card.predictions[e, 0].correct.mean() for e in range(len(card.ensembles))]
+    e = int(np.argmax(accuracies))
+    conditions = [c for c in (0, *_middle_conditions(card, whole_part=False)) if (e, c) in card.predictions]
+    figure, axes = make_panels(len(conditions), columns=3)
+    for ax, c in zip(axes, conditions, strict=True):
+        predictions, condition = card.predictions[e, c], card.conditions[c]
+        errors = ~predictions.correct
+        ax.plot([0, 100], [0, 100], color=GREY, linewidth=0.6, linestyle=":")
+        ax.plot([0, 100 * errors.mean(), 100], [0, 100, 100], color=GREY, linewidth=0.6)
+        for number, (name, score) in enumerate(predictions.scores().items()):
+            if predictions.single_member and name in DISAGREEMENT_SCORES:
+                continue
+            kept, remaining = metrics.deferral_curve(errors, score)
+            area = 100 * metrics.augrc(errors, score)[0]
+            caught = 100 * (1 - remaining / max(remaining[-1], 1e-9))
+            ax.plot(100 * (1 - kept), caught, label=f"{name.replace('_', ' ')}  {area:.2f}", **line_style(number))
+        strength = "" if c == 0 else f" {condition.epsilon:g} {card.data.unit}, {condition.target}"
+        ax.set(title=f"{condition.attack}{strength}", xlim=(0, 50), ylim=(0, 101))
+        ax.set_xlabel("recordings deferred (%)")
+        ax.set_ylabel("errors caught (% of errors)")
+        title = f"{100 * errors.mean():.0f} % errors, n = {len(errors)}; AUGRC × 100"
+        ax.legend(frameon=False, fontsize=7, title=title, title_fontsize=7, loc="lower right")
+    figure.suptitle(card.ensembles[e].name, fontsize=10)
     return figure
 
 
@@ -162,11 +191,11 @@ def confusion_figure(card: Scorecard) -> Figure:
     return figure
 
 
-def _middle_conditions(card: Scorecard) -> list[int]:
-    """Of each of the first two attacks on all recordings, the condition that stands for it."""
+def _middle_conditions(card: Scorecard, *, whole_part: bool = True) -> list[int]:
+    """Of each of the first two attacks (on all recordings, or on some too), the condition that stands for it."""
     families: dict[tuple[str, str], list[int]] = {}
     for number, condition in enumerate(card.conditions):
-        if condition.attack != NATURAL and condition.records is None:
+        if condition.attack != NATURAL and (condition.records is None or not whole_part):
             families.setdefault((condition.attack, condition.target), []).append(number)
     return [numbers[min(_MIDDLE, len(numbers) - 1)] for numbers in list(families.values())[:2]]
 
@@ -183,6 +212,7 @@ FIGURES: dict[str, Callable[[Scorecard], Figure | None]] = {
     "accuracy": accuracy_figure,
     "uncertainty_gap": gap_figure,
     "deferral": deferral_figure,
+    "scores": scores_figure,
     "thresholds": thresholds_figure,
     "diversity": diversity_figure,
     "masking": masking_figure,
