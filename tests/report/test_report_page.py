@@ -203,7 +203,7 @@ def test_a_scorecard_with_little_in_it_still_makes_a_page(card, tmp_path):
         examples=tuple(replace(example, attacked={}, ensembles={}) for example in card.examples),
     )
     text = write_report(little, tmp_path).read_text()
-    assert set(draw_figures(little)) == {"examples", "confusion"}
+    assert set(draw_figures(little)) == {"examples", "confusion", "scores"}
     assert "one member" in text and ">nan<" not in text
 
 
