@@ -68,7 +68,7 @@ def scores_figure(card: Scorecard) -> Figure | None:
     accuracies = [card.predictions[e, 0].correct.mean() for e in range(len(card.ensembles))]
     e = int(np.argmax(accuracies))
     conditions = [c for c in (0, *_middle_conditions(card, whole_part=False)) if (e, c) in card.predictions]
-    figure, axes = make_panels(len(conditions), columns=3)
+    figure, axes = make_panels(len(conditions), columns=3, height=3.9)
     for ax, c in zip(axes, conditions, strict=True):
         predictions, condition = card.predictions[e, c], card.conditions[c]
         errors = ~predictions.correct
@@ -86,7 +86,8 @@ def scores_figure(card: Scorecard) -> Figure | None:
         ax.set_xlabel("recordings deferred (%)")
         ax.set_ylabel("errors caught (% of errors)")
         title = f"{100 * errors.mean():.0f} % errors, n = {len(errors)}; AUGRC × 100"
-        ax.legend(frameon=False, fontsize=7, title=title, title_fontsize=7, loc="lower right")
+        legend = ax.legend(frameon=False, fontsize=7, title=title, title_fontsize=7, loc="upper center", ncols=2)
+        legend.set_bbox_to_anchor((0.5, -0.17))  # below the panel
     figure.suptitle(card.ensembles[e].name, fontsize=10)
     return figure
 
