@@ -65,7 +65,8 @@ def test_further_runs_have_other_seeds_and_parameters(tmp_path):
     assert recipes["dec+part paper"].strategies["dec"]["form"] == "paper"
     assert recipes["dec+part"].strategies.get("dec", {}).get("form") is None
     assert parse_study(study.toml()) == study
-    card, _ = run_study(study, tmp_path / "s")
+    evaluation = study.evaluation.change(attacks=("pgd",), epsilons=(50.0,)).model_copy(update={"masking_records": 0})
+    card, _ = run_study(study.model_copy(update={"evaluation": evaluation}), tmp_path / "s")
     assert [one.name for one in card.ensembles] == list(recipes)
     assert [one.seed for one in card.ensembles] == [0, 0, 3, 0]
     assert load_ensemble(tmp_path / "s/runs/dec+part_paper").card["weights_sha256"] == card.ensembles[3].model
