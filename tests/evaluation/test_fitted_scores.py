@@ -5,6 +5,8 @@ import pytest
 
 from ecgquorum import EvaluationOptions, RiskOptions, Scorecard, evaluate, fit_risk
 from ecgquorum.attacks import PGD
+from ecgquorum.errors import ScorecardError
+from ecgquorum.evaluation import merge_scorecards
 from ecgquorum.metrics import error_auroc
 
 from ..training.test_risk_fit import make_cohort, make_ensemble
@@ -45,6 +47,17 @@ def test_rows_follow_from_what_is_saved(card, tmp_path):
             np.testing.assert_array_equal(found.fitted_scores[score], card.predictions[0, number].fitted_scores[score])
             (row,) = card.find(metric="error_auroc", detail=score, attack=condition.attack, epsilon=condition.epsilon)
             assert row.value == pytest.approx(error_auroc(~found.correct, found.fitted_scores[score])[0])
+
+
+def test_evaluations_with_two_risks_are_not_merged(card):
+    ensemble = make_ensemble()
+    fit_risk(ensemble, make_cohort(), RiskOptions([]))
+    same, bare = evaluate_toy(ensemble), evaluate_toy(make_ensemble())
+    assert same.ensembles[0].fitted == card.ensembles[0].fitted != bare.ensembles[0].fitted == ""
+    (merged,) = merge_scorecards([card, same])
+    assert len(merged.ensembles) == 1 and merged.predictions[0, 0] is card.predictions[0, 0], "as its rows"
+    with pytest.raises(ScorecardError, match="two different fits of its risk"):
+        merge_scorecards([card, bare])
 
 
 def test_an_ensemble_without_a_fit_has_its_calibrated_doubt_as_risk_and_no_distance():

@@ -56,6 +56,12 @@ def read_training_facts(ensemble: Ensemble) -> TrainingFacts:
     )
 
 
+def hash_fitted(ensemble: Ensemble) -> str:
+    """Hash the risk, which depends on the distance, or the distance alone; empty where neither was fitted."""
+    fitted = ensemble.risk_model or ensemble.distance
+    return fitted.sha256 if fitted else ""
+
+
 def _hash_tables(recipe: Recipe) -> Iterator[str]:
     """Hash what decides the weights beside seed and number of members; tables of unused strategies do not."""
     tables = recipe.model_dump(mode="json", include=set(RECIPE_TABLES))

@@ -36,9 +36,10 @@ def _merge_group(cards: list[Scorecard]) -> Scorecard:
             if number == len(ensembles):
                 ensembles.append(replace(facts, name=_free_name(facts, [one.name for one in ensembles])))
                 rows.append([])
+            _check_fitted(ensembles[number], facts)
             for c, condition in enumerate(card.conditions):
                 if (e, c) in card.predictions:
-                    predictions[number, conditions.index(condition)] = card.predictions[e, c]
+                    predictions.setdefault((number, conditions.index(condition)), card.predictions[e, c])
             known = {_row_key(row) for row in rows[number]}
             named = (replace(row, ensemble=ensembles[number].name) for row in card.find(ensemble=facts.name))
             rows[number] += [row for row in named if row.attack not in WORST_KINDS and _row_key(row) not in known]
@@ -105,6 +106,15 @@ def _merge_attacks(cards: list[Scorecard]) -> list[dict[str, object]]:
 
 def _is_same_model(one: EnsembleFacts, other: EnsembleFacts) -> bool:
     return (one.model, one.information_range) == (other.model, other.information_range)
+
+
+def _check_fitted(one: EnsembleFacts, other: EnsembleFacts) -> None:
+    """Raise an error where one model was evaluated with two risks: its conditions could not be compared."""
+    if (one.temperature, one.fitted) != (other.temperature, other.fitted):
+        raise ScorecardError(
+            f"{one.name} was evaluated with two different fits of its risk or temperature; evaluate it again, or "
+            "report the scorecards separately"
+        )
 
 
 def _row_key(row: MetricRow) -> tuple[object, ...]:

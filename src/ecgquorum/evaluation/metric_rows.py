@@ -58,6 +58,7 @@ class EnsembleFacts:
     network:       the members and their training, without what the strategy adds
     deviations:    how it was trained otherwise than in the paper's setting; empty in that setting
     recipe_hashes: of every table of its recipe, such as "training: 0f3a..."; empty in scorecards of earlier versions
+    fitted:        hash of what the scores "risk" and "distance" are computed with; empty where neither was fitted
     """
 
     name: str
@@ -71,6 +72,7 @@ class EnsembleFacts:
     network: str
     deviations: tuple[str, ...] = ("its recipe was not recorded",)
     recipe_hashes: tuple[str, ...] = ()
+    fitted: str = ""
 
     def differs_in(self, other: "EnsembleFacts", tables: Collection[str]) -> bool:
         """Whether the recipes differ in one of these tables; not where one of the recipes was not recorded."""
