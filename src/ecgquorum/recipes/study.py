@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from ecgquorum.errors import RecipeError
 from ecgquorum.recipes.error_messages import explain_errors
-from ecgquorum.recipes.training import Count, Positive, Recipe, RecipePart, join_strategies
+from ecgquorum.recipes.training import Count, Positive, Recipe, RecipePart, join_strategies, strategy_names
 
 WHOLE = "ensemble"
 WHOLE_ONLY = ("confident", "worst")
@@ -170,6 +170,9 @@ class FurtherRuns(RecipePart):
             raise ValueError("runs: other parameters need a name, which tables add to the strategy's")
         if not self.strategies and not self.seeds:
             raise ValueError("runs: expected seeds or strategies that differ from the study's, found neither")
+        unused = self.strategies.keys() - {name for one in self.compare for name in strategy_names(one)}
+        if unused:
+            raise ValueError(f"runs: strategies.{min(unused)}: none of {', '.join(self.compare)} uses it; remove it")
         return self
 
 
@@ -201,10 +204,10 @@ class Study(Recipe):
         for attack in self.evaluation.attacks:
             if attack.member is not None and attack.member >= self.members:
                 raise ValueError(f"evaluation.attacks: expected a member below {self.members}, found {attack.target}")
-        names = [name for name, _ in self._all_runs()]
-        twice = next((name for name in names if names.count(name) > 1), None)
+        folders = [run_folder(name) for name, _ in self._all_runs()]
+        twice = next((folder for folder in folders if folders.count(folder) > 1), None)
         if twice:
-            raise ValueError(f"runs: expected each run once, found {twice} twice")
+            raise ValueError(f"runs: expected each run once, found {twice} twice; give one another name")
         if self.evaluation.epsilons is None:
             chosen = self.evaluation.model_copy(update={"epsilons": EPSILONS[self.input.scaling]})
             object.__setattr__(self, "evaluation", chosen)
@@ -241,6 +244,11 @@ class Study(Recipe):
         """How to train, without what to compare."""
         beyond = Study.model_fields.keys() - Recipe.model_fields.keys()
         return Recipe.model_validate(self.model_dump(exclude=set(beyond)))
+
+
+def run_folder(name: str) -> str:
+    """Return the name of the folder of a run's bundle."""
+    return name.replace(" ", "_")
 
 
 def _merge_tables(

@@ -10,6 +10,7 @@ from ecgquorum.ensemble.bundle import CARD
 from ecgquorum.parallel import Executor, Task
 from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recipes import Recipe
+from ecgquorum.recipes.study import run_folder
 from ecgquorum.training import check_trainable, plan_jobs, train_ensemble, train_job
 from ecgquorum.training.epoch_watch import EpochWatch
 from ecgquorum.training.job_runner import wait_for_jobs, wait_until
@@ -57,7 +58,7 @@ def training_tasks(recipes: Mapping[str, Recipe], cohort: Cohort) -> Iterator[Ta
 
 def run_path(out: Path, name: str) -> Path:
     """Return the folder of a run's bundle."""
-    return out / "runs" / name.replace(" ", "_")
+    return out / "runs" / run_folder(name)
 
 
 def train_run(
