@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -12,6 +14,7 @@ from ecgquorum import Cohort, Scorecard, build_cohort, load_ensemble, open_sourc
 from ecgquorum.errors import AttackError, RecipeError, TrainingError
 from ecgquorum.evaluation.attack_cache import AttackJob
 from ecgquorum.recipes import load_study, parse_study, recipe_names
+from ecgquorum.study.runner import _load_scorecard
 
 from ..conftest import TINY_STUDY
 
@@ -33,6 +36,17 @@ def test_a_finished_study_is_not_repeated(tiny_study, monkeypatch):
     monkeypatch.setattr("ecgquorum.study.runner.evaluate_recipe", lambda *a, **k: pytest.fail("tested again"))
     again, _ = run_study(parse_study(TINY_STUDY), tiny_study)
     assert again.rows == card.rows
+
+
+@pytest.mark.parametrize("earlier", [{"recipe_hashes": ()}, {"fitted": "another risk"}])
+def test_a_scorecard_of_an_earlier_version_or_another_risk_is_made_anew(tiny_study, monkeypatch, earlier):
+    study, card = parse_study(TINY_STUDY), Scorecard.load(tiny_study / "scorecard.json")
+    ensembles = {one.name: load_ensemble(tiny_study / "runs" / one.name) for one in card.ensembles}
+    load = partial(_load_scorecard, study, tiny_study, Cohort(tiny_study / "cohort"), ensembles)
+    assert load().rows == card.rows
+    stale = replace(card, ensembles=tuple(replace(one, **earlier) for one in card.ensembles))
+    monkeypatch.setattr(Scorecard, "load", lambda path: stale)
+    assert load() is None
 
 
 def test_a_strategy_and_an_attack_can_be_added_later(tmp_path, monkeypatch):
@@ -78,6 +92,14 @@ def test_further_runs_have_other_seeds_and_parameters(tmp_path):
         ('compare = ["baseline"]\nstrategies.dec = { form = "paper" }', "need a name"),
         ('compare = ["baseline"]', "expected seeds or strategies"),
         ('compare = ["baseline"]\nseeds = [0]', "found baseline twice"),
+        (
+            'compare = ["dec"]\nseeds = [1]\n[[runs]]\ncompare = ["dec"]\nname = "seed_1"\nseeds = [0]',
+            "dec_seed_1 twice",
+        ),
+        (
+            'compare = ["dec"]\nname = "a"\nstrategies.part = { bands = ["all"] }',
+            "strategies.part: none of dec uses it",
+        ),
         ('compare = ["dec"]\nname = "a/b"\nseeds = [1]', "name"),
     ],
 )

@@ -16,6 +16,7 @@ from ecgquorum.cohorts import Cohort, build_cohort, open_source
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import RecipeError, ScorecardError
 from ecgquorum.evaluation import Scorecard, conditions_from_recipe, evaluate_recipe
+from ecgquorum.evaluation.ensemble_names import hash_fitted, read_training_facts
 from ecgquorum.parallel import Executor
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.progress import NO_PROGRESS, Progress, StageProgress
@@ -71,7 +72,10 @@ def run_study(
 
 
 def _load_scorecard(study: Study, out: Path, cohort: Cohort, ensembles: dict[str, Ensemble]) -> Scorecard | None:
-    """Return the stored scorecard if it is that of these ensembles under this evaluation."""
+    """Return the stored scorecard if it is that of these ensembles under this evaluation.
+
+    One of an earlier version has no hashes of recipes, so its comparisons are missing or mix settings: it is made anew.
+    """
     path = out / "scorecard.json"
     if not path.is_file():
         return None
@@ -79,8 +83,12 @@ def _load_scorecard(study: Study, out: Path, cohort: Cohort, ensembles: dict[str
         card = Scorecard.load(path)
     except ScorecardError:
         return None
-    models = [(name, ensemble.card["weights_sha256"]) for name, ensemble in ensembles.items()]
-    found = ([(one.name, one.model) for one in card.ensembles], card.data.data, card.evaluation)
+    models = [
+        (name, one.card["weights_sha256"], read_training_facts(one).recipe_hashes, hash_fitted(one))
+        for name, one in ensembles.items()
+    ]
+    known = [(one.name, one.model, one.recipe_hashes, one.fitted) for one in card.ensembles]
+    found = (known, card.data.data, card.evaluation)
     return card if found == (models, cohort.data_hash, study.evaluation.model_dump(mode="json")) else None
 
 
