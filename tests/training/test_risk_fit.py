@@ -106,6 +106,21 @@ def test_it_sees_confident_errors_far_from_the_training_recordings(fitted):
     assert far.probs.max() > 0.99 and far.risk[0] > 0.2
 
 
+def test_it_is_a_probability_for_natural_recordings_however_strong_the_attacks_are():
+    def reverse(ensemble, cohort, indices, seed):  # noqa: ARG001
+        batch = cohort.batch(indices, ensemble.input)
+        return Batch(-batch.signal, batch.valid, batch.label)
+
+    ensemble, cohort = make_ensemble([WithoutFeatures()]), make_cohort()
+    model = fit_risk(ensemble, cohort, RiskOptions([RiskCondition("reversed", reverse)]))
+    natural, reversed_ = model.tune["conditions"]
+    assert reversed_["error_rate"] > 0.7
+    assert natural["mean_risk"] == pytest.approx(natural["error_rate"], abs=0.01)
+    prediction = ensemble.predict_part(cohort, "tune")
+    errors = prediction.label_index != cohort.labels[cohort.part("tune")]
+    assert prediction.risk.mean() == pytest.approx(errors.mean())
+
+
 def test_the_same_seed_gives_the_same_model(fitted):
     again = make_ensemble()
     assert fit_risk(again, make_cohort(), RiskOptions([RiskCondition("shifted", shift)])) == fitted[2]

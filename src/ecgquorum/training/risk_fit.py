@@ -16,7 +16,7 @@ from ecgquorum.ensemble.distance import FeatureDistance
 from ecgquorum.ensemble.risk import RISK_INPUTS, RiskModel, risk_inputs
 from ecgquorum.errors import CohortError, FittingError, MemberError
 from ecgquorum.metrics import Array
-from ecgquorum.metrics.logistic import fit_monotone_logistic
+from ecgquorum.metrics.logistic import fit_intercept, fit_monotone_logistic
 from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.training.risk_choice import RiskSamples, choose_candidate, describe_conditions, round_figure
 from ecgquorum.training.risk_conditions import Indices, RiskCondition, default_conditions
@@ -55,7 +55,8 @@ def fit_risk(ensemble: Ensemble, cohort: Cohort, options: RiskOptions | None = N
 
     The risk is fitted under natural, attacked and corrupted conditions. Its inputs, and the weight of the natural
     recordings in the fit, are those with the smallest cross-fitted loss among the ones that do not rank natural errors
-    worse than 1 - max p (by AUGRC, cross-fitted).
+    worse than 1 - max p (by AUGRC, cross-fitted). The intercept is then fitted on natural recordings alone, so that the
+    risk is a probability for these.
     """
     options = options or RiskOptions()
     _check(ensemble, cohort)
@@ -66,7 +67,10 @@ def fit_risk(ensemble: Ensemble, cohort: Cohort, options: RiskOptions | None = N
     samples = _collect(ensemble, cohort, natural, conditions, options)
     chosen = choose_candidate(samples)
     weights = samples.reweighted(chosen.natural_weight)
-    intercept, coefficients = fit_monotone_logistic(samples.columns(chosen.inputs), samples.errors, weights)
+    columns, natural_rows = samples.columns(chosen.inputs), samples.conditions == 0
+    _, coefficients = fit_monotone_logistic(columns, samples.errors, weights)
+    intercept = fit_intercept(columns[natural_rows] @ coefficients, samples.errors[natural_rows])
+    crossed = samples.cross_fit(chosen.inputs, weights, calibrate_on=natural_rows)
     ensemble.risk_model = RiskModel(
         chosen.inputs,
         tuple(coefficients.tolist()),
@@ -79,13 +83,9 @@ def fit_risk(ensemble: Ensemble, cohort: Cohort, options: RiskOptions | None = N
             "seed": options.seed,
             "natural_weight": round_figure(chosen.natural_weight),
             "calibration_error": round_figure(
-                metrics.probability_calibration_error(
-                    chosen.crossed.mean(axis=0), samples.errors, samples.weights[None]
-                )
+                metrics.probability_calibration_error(crossed.mean(axis=0)[natural_rows], samples.errors[natural_rows])
             ),
-            "conditions": list(
-                describe_conditions([NATURAL, *(one.name for one in conditions)], samples, chosen.crossed)
-            ),
+            "conditions": list(describe_conditions([NATURAL, *(one.name for one in conditions)], samples, crossed)),
         },
     )
     return ensemble.risk_model
