@@ -27,6 +27,9 @@ MIN_RECORDS = 50
 N_TRAIN = 2048
 """Training recordings that the distance is fitted on, at most."""
 
+MAX_FEATURES = 2048
+"""Features of a member for which a distance is fitted, at most: its matrix has the square of that many numbers."""
+
 NATURAL = "natural"
 _BATCH = 32
 
@@ -116,6 +119,12 @@ def _fit_distance(ensemble: Ensemble, cohort: Cohort, progress: Progress) -> Fea
             features.append(ensemble.member_features(cohort.batch(some, ensemble.input))[1])
     except MemberError as error:
         progress.log(f"no feature distance: {error}")
+        return None
+    n_features = max(one.shape[1] for one in features[0])
+    if n_features > MAX_FEATURES:
+        progress.log(
+            f"no feature distance: {n_features} features, more than {MAX_FEATURES}; its matrices would be huge"
+        )
         return None
     order = np.concatenate([some for _, some in _batches(indices, cohort)])
     return FeatureDistance.fit([np.concatenate(one) for one in zip(*features, strict=True)], cohort.labels[order])
