@@ -51,11 +51,12 @@ def test_a_risk_is_fitted_stored_and_used(ecgquorum, run, cohort, tmp_path):
     )
 
 
-def test_a_policy_of_another_risk_is_refused(run, cohort):
+@pytest.mark.parametrize("score", ["risk", "distance"])
+def test_a_policy_of_another_risk_or_distance_is_refused(run, score):
     ensemble = load_ensemble(run)
     figures = {"n_records": 1, "deferred": 0, "errors": 0, "caught": 0, "risk_model": "other"}
-    ensemble.card["policy"] = {"kind": "threshold", "threshold": 0.1, "score": "risk", "tune": figures}
-    with pytest.raises(PolicyError, match="fitted with another risk; fit it again"):
+    ensemble.card["policy"] = {"kind": "threshold", "threshold": 0.1, "score": score, "tune": figures}
+    with pytest.raises(PolicyError, match=f"fitted with another {score}; fit it again"):
         policy_of(ensemble)
 
 
@@ -64,6 +65,13 @@ def test_training_fits_the_risk_where_there_are_enough_tune_recordings(tiny_reci
     assert ensemble.risk_model is not None and ensemble.distance is not None
     assert ensemble.risk_model.tune["n_records"] == len(cohort.part("tune"))
     assert ensemble.predict_part(cohort, "test").risk_source == "fitted"
+
+
+def test_a_folder_that_is_not_new_is_refused_before_the_fit(ecgquorum, run, tiny_cohort, tmp_path):
+    """The cohort is another too, which the fit would say."""
+    (tmp_path / "file").write_text("mine")
+    said = ecgquorum("calibrate", run, "--cohort", tiny_cohort.path, "--out", tmp_path, code=1).stderr
+    assert "expected a new folder" in said
 
 
 def test_another_cohort_is_refused(ecgquorum, run, tiny_cohort, tmp_path):

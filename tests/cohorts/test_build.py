@@ -60,6 +60,7 @@ def test_a_data_set_in_two_folders_is_the_same_as_in_one(physionet, tmp_path):
         shutil.copytree(physionet, tmp_path / name)
         (tmp_path / name / "REFERENCE-v3.csv").write_text("".join(part))
     source = open_source(str(tmp_path / "first"), str(tmp_path / "second"))
+    assert list(open_source(str(tmp_path / "second"), str(tmp_path / "first")).records) == list(source.records)
     joined, report = build_cohort(source, tmp_path / "joined", sandbox=False)
     assert joined.data_hash == whole.data_hash
     assert report.duplicates == [("A00011", "A00003")]

@@ -1,6 +1,7 @@
 """The contract of members, for every built-in network and for networks of other packages."""
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -238,3 +239,22 @@ def test_a_factory_gets_what_it_has_parameters_for():
         build_member(lambda size: nn.Flatten(), **shape)
     with pytest.raises(MemberError, match="expected it to build an nn.Module"):
         build_member(lambda: 1, **shape)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_features_are_read_in_several_threads_at_once(kind):
+    network = member(kind).eval()
+    batches = [torch.randn(2, 2, 600, generator=torch.Generator().manual_seed(i)) for i in range(8)]
+    with torch.no_grad():
+        expected = [(network(x), network.embed(x)) for x in batches]
+
+        def read(number):
+            with torch.no_grad():
+                network(batches[number - 1])  # a plain call in between is nobody's features
+                return forward_with_features(network, batches[number])
+
+        with ThreadPoolExecutor(4) as pool:
+            for _ in range(5):
+                for found, (logits, features) in zip(pool.map(read, range(8)), expected, strict=True):
+                    torch.testing.assert_close(found[0], logits)
+                    torch.testing.assert_close(found[1], features)

@@ -13,7 +13,7 @@ from torch import nn
 from ecgquorum import Ensemble, InputSpec, load_ensemble
 from ecgquorum._internal.checksums import add_checksum
 from ecgquorum.cohorts import Batch
-from ecgquorum.ensemble.distance import FeatureDistance
+from ecgquorum.ensemble.distance import FARTHEST, FeatureDistance
 from ecgquorum.ensemble.prediction import Prediction
 from ecgquorum.ensemble.risk import RiskModel, risk_inputs
 from ecgquorum.errors import BundleError, EcgQuorumError
@@ -113,6 +113,16 @@ def test_the_distance_of_an_ensemble_is_the_mean_over_its_members():
     np.testing.assert_allclose(found, np.mean(by_member, axis=0), rtol=1e-5)
     assert probs.shape == (6, 2, 3)
     np.testing.assert_allclose(distance.divided_by(4.0).measure([features] * 2), found / 4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1e300])
+def test_features_that_overflow_have_a_large_distance_and_a_high_risk(value):
+    features = np.zeros((2, 4))
+    features[1, 0] = value
+    found = make_ensemble().distance.measure([features, np.zeros((2, 4))])
+    assert found[0] < 10 and found[1] == FARTHEST
+    probs = np.array([[0.9, 0.05, 0.05]] * 2)
+    assert make_model().estimate(probs, probs[:, None], found)[1] > 0.99
 
 
 def test_a_long_recording_has_the_mean_of_its_windows():

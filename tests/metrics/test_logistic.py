@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from ecgquorum.metrics.logistic import cross_fit_logistic, fit_monotone_logistic, logistic
+from ecgquorum.metrics.logistic import cross_fit_logistic, fit_intercept, fit_monotone_logistic, logistic
 
 
 def draw(seed, coefficients, n=400):
@@ -51,6 +51,27 @@ def test_separable_records_have_finite_weights():
     inputs = np.linspace(-1, 1, 20)[:, None]
     _, (weight,) = fit_monotone_logistic(inputs, inputs[:, 0] > 0, np.ones(20))
     assert 1 < weight < 100
+
+
+@given(seed=st.integers(0, 100), share=st.floats(0, 1))
+def test_the_intercept_makes_the_mean_probability_the_share_of_positives(seed, share):
+    rng = np.random.default_rng(seed)
+    logits, positive = rng.normal(size=80) * 3, rng.random(80) < share
+    found = logistic(logits[:, None], fit_intercept(logits, positive), np.ones(1))
+    assert found.mean() == pytest.approx(np.clip(positive.mean(), 0.5 / 80, 1 - 0.5 / 80))
+
+
+def test_cross_fitting_can_be_calibrated_on_some_of_the_records():
+    """Half of the records have twice as many positives; the order within a fold does not change."""
+    rng = np.random.default_rng(0)
+    inputs, some = rng.normal(size=(2000, 1)), np.arange(2000) % 2 == 0
+    positive = rng.random(2000) < np.where(some, 0.2, 0.4)
+    folds = np.arange(2000) // 2 % 5
+    plain, found = (cross_fit_logistic(inputs, positive, np.ones(2000), folds, on) for on in (None, some))
+    assert found[some].mean() == pytest.approx(positive[some].mean(), abs=0.01)
+    assert plain[some].mean() > positive[some].mean() + 0.05
+    for fold in range(5):
+        np.testing.assert_array_equal(np.argsort(found[folds == fold]), np.argsort(plain[folds == fold]))
 
 
 def test_cross_fitting_does_not_see_the_fold():

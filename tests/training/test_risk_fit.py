@@ -7,7 +7,7 @@ from torch import nn
 
 from ecgquorum import Cohort, Ensemble, InputSpec, RiskCondition, RiskOptions, fit_risk, load_ensemble
 from ecgquorum.cohorts import Batch
-from ecgquorum.errors import CohortError, EcgQuorumError, FittingError
+from ecgquorum.errors import CohortError, EcgQuorumError, FittingError, MemberError
 from ecgquorum.metrics import error_auroc
 from ecgquorum.simulation.noise import muscle_noise
 from ecgquorum.training import corrupted, default_conditions
@@ -106,6 +106,21 @@ def test_it_sees_confident_errors_far_from_the_training_recordings(fitted):
     assert far.probs.max() > 0.99 and far.risk[0] > 0.2
 
 
+def test_it_is_a_probability_for_natural_recordings_however_strong_the_attacks_are():
+    def reverse(ensemble, cohort, indices, seed):
+        batch = cohort.batch(indices, ensemble.input)
+        return Batch(-batch.signal, batch.valid, batch.label)
+
+    ensemble, cohort = make_ensemble([WithoutFeatures()]), make_cohort()
+    model = fit_risk(ensemble, cohort, RiskOptions([RiskCondition("reversed", reverse)]))
+    natural, reversed_ = model.tune["conditions"]
+    assert reversed_["error_rate"] > 0.7
+    assert natural["mean_risk"] == pytest.approx(natural["error_rate"], abs=0.01)
+    prediction = ensemble.predict_part(cohort, "tune")
+    errors = prediction.label_index != cohort.labels[cohort.part("tune")]
+    assert prediction.risk.mean() == pytest.approx(errors.mean())
+
+
 def test_the_same_seed_gives_the_same_model(fitted):
     again = make_ensemble()
     assert fit_risk(again, make_cohort(), RiskOptions([RiskCondition("shifted", shift)])) == fitted[2]
@@ -147,6 +162,40 @@ def test_too_few_tune_recordings_or_another_cohort_are_refused():
         fit_risk(ensemble, make_cohort())
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("natural_weight", 0.0, "above 0 and up to 1, found 0.0"),
+        ("natural_weight", 1.1, "above 0 and up to 1"),
+        ("natural_weight", np.nan, "above 0 and up to 1"),
+        ("folds", 1, "folds of at least 2, found 1"),
+        ("repeats", 0, "repeats of at least 1"),
+        ("records", 0, "records of at least 1"),
+    ],
+)
+def test_options_that_cannot_work_are_refused(option, value, expected):
+    with pytest.raises(FittingError, match=expected):
+        RiskOptions(**{option: value})
+
+
+def test_an_ensemble_keeps_its_risk_where_a_fit_fails():
+    def fail(*_):
+        raise FittingError("no such noise")
+
+    ensemble, cohort = make_ensemble(), make_cohort()
+    model, distance = fit_risk(ensemble, cohort, RiskOptions([])), ensemble.distance
+    with pytest.raises(FittingError, match="no such noise"):
+        fit_risk(ensemble, cohort, RiskOptions([RiskCondition("broken", fail)]))
+    assert ensemble.risk_model is model and ensemble.distance is distance
+
+
+def test_a_member_without_features_leaves_a_training_ensemble_in_its_mode():
+    ensemble, cohort = make_ensemble([WithoutFeatures()]).train(), make_cohort(40)
+    with pytest.raises(MemberError):
+        ensemble.member_features(cohort.batch(range(4), ensemble.input))
+    assert ensemble.training
+
+
 @pytest.mark.parametrize("snr_db", [6.0, -3.0])
 def test_noise_has_the_signal_to_noise_ratio_that_it_names(snr_db):
     signal = np.random.default_rng(0).normal(size=(2, 500)) + 3.0
@@ -165,3 +214,11 @@ def test_corruptions_depend_on_the_recording_and_the_seed_alone():
     assert torch.equal(whole[4:6], part)
     factors = (whole / cohort.batch(range(10), ensemble.input).signal)[:, 0, 0]
     assert set(factors.round(decimals=3).tolist()) == {0.5, 2.0}
+
+
+def test_members_with_very_many_features_have_no_distance(monkeypatch):
+    monkeypatch.setattr("ecgquorum.training.risk_fit.MAX_FEATURES", 11)
+    ensemble = make_ensemble()
+    model = fit_risk(ensemble, make_cohort(), RiskOptions(conditions=[]))
+    assert ensemble.distance is None
+    assert "distance" not in model.inputs

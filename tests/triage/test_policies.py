@@ -167,6 +167,27 @@ def test_budgets_and_thresholds_take_any_score(score):
     assert (Threshold(policy.threshold, score=score).defer(prediction) == deferred).all()
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered in logaddexp")
+@pytest.mark.parametrize(
+    "policy",
+    [Threshold(0.5), Budget(0.1, 0.5), ExpectedCost(0.5, {}), Conformal(0.1, 0.9), Threshold(0.5, score="distance")],
+)
+def test_a_recording_whose_score_is_not_a_number_goes_to_people(policy):
+    prediction = predicted(np.random.default_rng(0), 2)
+    model = RiskModel(("confidence", "distance"), (0.0, 1.0), -10.0, {})
+    broken = replace(prediction, risk_model=model, distance=np.array([0.1, np.nan]))
+    assert policy.defer(broken).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("score", ["risk", "confidence"])
+def test_a_threshold_is_a_cost_of_reviews_where_every_error_costs_1(score):
+    """All policies mean the same number by "confidence": 1 - the largest calibrated probability."""
+    prediction = replace(predicted(np.random.default_rng(6), 50), temperature=0.5)
+    by_cost = ExpectedCost(0.2, {}, score=score)
+    np.testing.assert_allclose(prediction.score(score), by_cost.expected_cost(prediction))
+    assert (Threshold(0.2, score=score).defer(prediction) == by_cost.defer(prediction)).all()
+
+
 def test_a_score_that_is_unknown_or_no_probability_is_refused():
     with pytest.raises(PolicyError, match="'doubt'"):
         Threshold(0.1, score="doubt")

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from ecgquorum import Recording, load_ensemble, simulate
+from ecgquorum.ensemble.risk import RiskModel
 from ecgquorum.errors import TriageError
 from ecgquorum.recordings import write
 from ecgquorum.triage import Threshold, triage_files, write_worklist
@@ -96,6 +97,13 @@ def test_results_of_another_model_or_policy_are_not_mixed(ensemble, folder, tmp_
     triage_files(ensemble, POLICY, [folder], tmp_path / "out").close()
     with pytest.raises(TriageError, match="choose another --out"):
         triage_files(ensemble, Threshold(0.4), [folder], tmp_path / "out")
+
+
+def test_results_of_another_risk_are_not_mixed(ensemble, folder, tmp_path):
+    triage_files(ensemble, POLICY, [folder], tmp_path / "out").close()
+    ensemble.risk_model = RiskModel(("confidence",), (0.8,), -1.0, {})
+    with pytest.raises(TriageError, match="choose another --out"):
+        triage_files(ensemble, POLICY, [folder], tmp_path / "out")
 
 
 def test_unusual_names_are_escaped_and_formulas_quoted(ensemble, folder, tmp_path):

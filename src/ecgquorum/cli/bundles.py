@@ -42,9 +42,10 @@ def calibrate(
     A policy in the bundle's card is fitted again with the same settings. `train` does this by itself.
     """
     from ecgquorum import Cohort, RiskOptions, fit_risk, load_ensemble
-    from ecgquorum.ensemble.bundle import replace_risk
+    from ecgquorum.ensemble.bundle import check_is_new, replace_risk
     from ecgquorum.triage import fit_again, policy_from
 
+    check_is_new(out)  # before the fit, which takes minutes
     ensemble, opened = load_ensemble(model, member=member, risk=False), Cohort(cohort)
     with console_progress("risk", err) as progress:
         found = fit_risk(ensemble, opened, RiskOptions(progress=progress))

@@ -248,9 +248,14 @@ def add_to_card(path: str | Path, out: str | Path, facts: Mapping[str, Any]) -> 
 def _copy_source(path: str | Path, out: str | Path) -> tuple[Path, Path, dict[str, Any]]:
     """Return the folder and the card of a bundle to copy, and the folder for the copy, if that is new."""
     source, out = find_bundle(path), Path(out)
+    check_is_new(out)
+    return source, out, {key: value for key, value in read_card(source).items() if key != "card_sha256"}
+
+
+def check_is_new(out: Path) -> None:
+    """Raise an error if there is something in the folder for a new bundle."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BundleError(f"{out}: expected a new folder, found something there")
-    return source, out, {key: value for key, value in read_card(source).items() if key != "card_sha256"}
 
 
 def _read_checked(path: Path, name: str, expected: str) -> bytes:

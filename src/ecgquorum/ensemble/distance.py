@@ -13,6 +13,9 @@ from ecgquorum.errors import BundleError
 from ecgquorum.metrics.distance import fit_mahalanobis, mahalanobis_distance
 from ecgquorum.metrics.weighting import Array, Labels
 
+FARTHEST = 1e9
+"""The largest distance, also of features that overflow or are NaN: a risk has to grow with it, not become NaN."""
+
 
 @dataclass(frozen=True, eq=False)
 class FeatureDistance:
@@ -39,9 +42,9 @@ class FeatureDistance:
         return FeatureDistance(self.means, tuple(_round(one / divisor) for one in self.whitenings))
 
     def measure(self, features: Sequence[Array]) -> Array:
-        """(record,): the distance; features: for each member, (record, feature)."""
+        """(record,): the distance, at most `FARTHEST`; features: for each member, (record, feature)."""
         by_member = map(mahalanobis_distance, features, self.means, self.whitenings)
-        return np.asarray(np.mean(list(by_member), axis=0))
+        return np.asarray(np.fmin(np.mean(list(by_member), axis=0), FARTHEST))  # fmin: NaN becomes FARTHEST too
 
     def to_bytes(self) -> bytes:
         """As safetensors, in single precision."""

@@ -192,10 +192,11 @@ class Ensemble(nn.Module):
         was_training = self.training
         self.eval()
         x = batch.signal.to(self.device)
-        with torch.inference_mode():
-            found = [run(member, x) for member in self.members]
-        self.train(was_training)
-        return found
+        try:
+            with torch.inference_mode():
+                return [run(member, x) for member in self.members]
+        finally:
+            self.train(was_training)
 
     @property
     def device(self) -> torch.device:

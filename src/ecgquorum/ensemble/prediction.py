@@ -73,6 +73,8 @@ class Prediction:
 
     def score(self, name: str) -> Array:
         """(record,): an uncertainty score of `SCORE_NAMES`, such as "risk"; higher where more doubtful."""
+        if name == "confidence":  # calibrated, as all probabilities that are shown
+            return one_minus_max_probability(self.probs[:, None])
         if name in SCORES:
             return SCORES[name](self.member_probs)
         if name not in SCORE_NAMES:
@@ -104,7 +106,7 @@ class Prediction:
     def risk(self) -> Array:
         """(record,): estimated probability that the label is wrong; without a fitted model 1 - max p, calibrated."""
         if self.risk_model is None:
-            return one_minus_max_probability(self.probs[:, None])
+            return self.score("confidence")
         return self.risk_model.estimate(self.probs, self.member_probs, self.distance)
 
     @property

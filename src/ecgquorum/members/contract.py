@@ -9,6 +9,7 @@ A network whose layers change their length with the content of a batch (as `comp
 attribute `crop_padding`, which is False while outputs of layers are compared.
 """
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from ecgquorum.errors import MemberError
 from ecgquorum.members.kernels.freezing import freeze
+
+_LOCK = threading.RLock()
+"""Held while a member is changed to record its features, so that several threads can use one ensemble."""
 
 
 def embed(member: nn.Module, x: Tensor) -> Tensor:
@@ -41,11 +45,11 @@ def forward_with_features(member: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]
         return both
     own = getattr(member, "embed", None)
     if callable(own):
-        with _record_embed(member) as embedded:
+        with _LOCK, _record_embed(member) as embedded:
             logits: Tensor = member(x)
         # a forward pass that does not call `embed` needs another one
         return logits, (embedded[-1] if embedded else own(x)).flatten(1)
-    with _record_linear(member) as recorded:
+    with _LOCK, _record_linear(member) as recorded:
         logits = member(x)
     if recorded:
         return logits, recorded[-1][1].flatten(1)
@@ -60,10 +64,12 @@ def _record_embed(member: nn.Module) -> Iterator[list[Tensor]]:
     """Record what `member.embed` returns while the block runs."""
     recorded: list[Tensor] = []
     own: Any = member.embed
+    thread = threading.get_ident()
 
     def embed_and_record(x: Tensor) -> Tensor:
         features: Tensor = own(x)
-        recorded.append(features)
+        if threading.get_ident() == thread:
+            recorded.append(features)
         return features
 
     before = dict(member.__dict__)
@@ -89,9 +95,11 @@ def last_linear(member: nn.Module, x: Tensor) -> nn.Linear:
 def _record_linear(member: nn.Module) -> Iterator[list[tuple[nn.Linear, Tensor]]]:
     """Record all linear layers and their inputs, in the order in which they run, while the block runs."""
     recorded: list[tuple[nn.Linear, Tensor]] = []
+    thread = threading.get_ident()
 
     def record(layer: nn.Linear, inputs: tuple[Tensor, ...]) -> None:
-        recorded.append((layer, inputs[0]))
+        if threading.get_ident() == thread:
+            recorded.append((layer, inputs[0]))
 
     handles = [m.register_forward_pre_hook(record) for m in member.modules() if isinstance(m, nn.Linear)]
     try:

@@ -31,15 +31,36 @@ def fit_monotone_logistic(inputs: Array, positive: Flags, weights: Array, ridge:
     return float(found.x[0]), np.asarray(found.x[1:])
 
 
-def cross_fit_logistic(inputs: Array, positive: Flags, weights: Array, folds: Labels) -> Array:
+def fit_intercept(logits: Array, positive: Flags) -> float:
+    """b for which the mean of 1 / (1 + exp(-b - z)) is the share of positive records: the most likely one for given z.
+
+    A share of 0 or 1 counts as half a record, so that b is finite.
+
+    logits: z = x w, (record,) · positive: (record,)
+    """
+    from scipy.optimize import brentq  # takes long to import
+
+    share = np.clip(positive.mean(), 0.5 / len(positive), 1 - 0.5 / len(positive))
+    limit = abs(np.log(share / (1 - share)))  # with all z in [low, high], b is in [logit - high, logit - low]
+    return float(brentq(lambda b: _sigmoid(b + logits).mean() - share, -limit - logits.max(), limit - logits.min()))
+
+
+def cross_fit_logistic(
+    inputs: Array, positive: Flags, weights: Array, folds: Labels, calibrate_on: Flags | None = None
+) -> Array:
     """(record,): P(positive) of each record by the model that was fitted on the records of all other folds.
 
-    folds: (record,); records that belong together have the same
+    folds:        (record,); records that belong together have the same
+    calibrate_on: (record,); the records that `fit_intercept` fits the intercept on; None: all, with their weights
     """
     found = np.empty(len(inputs))
     for fold in np.unique(folds):
         held = folds == fold
-        found[held] = logistic(inputs[held], *fit_monotone_logistic(inputs[~held], positive[~held], weights[~held]))
+        intercept, coefficients = fit_monotone_logistic(inputs[~held], positive[~held], weights[~held])
+        if calibrate_on is not None:
+            some = calibrate_on & ~held
+            intercept = fit_intercept(inputs[some] @ coefficients, positive[some])
+        found[held] = logistic(inputs[held], intercept, coefficients)
     return found
 
 

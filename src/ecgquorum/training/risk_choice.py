@@ -62,10 +62,12 @@ class RiskSamples:
         defined = [value for value in found if math.isfinite(value)]
         return sum(defined) / len(defined) if defined else math.nan
 
-    def cross_fit(self, inputs: Sequence[str], weights: Array) -> Array:
+    def cross_fit(self, inputs: Sequence[str], weights: Array, calibrate_on: Flags | None = None) -> Array:
         """(repeat, row): the risk by the model that was fitted without the fold of the row."""
         columns = self.columns(inputs)
-        return np.stack([cross_fit_logistic(columns, self.errors, weights, folds) for folds in self.folds])
+        return np.stack(
+            [cross_fit_logistic(columns, self.errors, weights, folds, calibrate_on) for folds in self.folds]
+        )
 
     def columns(self, inputs: Sequence[str]) -> Array:
         """(row, input): these inputs."""

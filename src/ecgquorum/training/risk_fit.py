@@ -16,7 +16,7 @@ from ecgquorum.ensemble.distance import FeatureDistance
 from ecgquorum.ensemble.risk import RISK_INPUTS, RiskModel, risk_inputs
 from ecgquorum.errors import CohortError, FittingError, MemberError
 from ecgquorum.metrics import Array
-from ecgquorum.metrics.logistic import fit_monotone_logistic
+from ecgquorum.metrics.logistic import fit_intercept, fit_monotone_logistic
 from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.training.risk_choice import RiskSamples, choose_candidate, describe_conditions, round_figure
 from ecgquorum.training.risk_conditions import Indices, RiskCondition, default_conditions
@@ -26,6 +26,9 @@ MIN_RECORDS = 50
 
 N_TRAIN = 2048
 """Training recordings that the distance is fitted on, at most."""
+
+MAX_FEATURES = 2048
+"""Features of a member for which a distance is fitted, at most: its matrix has the square of that many numbers."""
 
 NATURAL = "natural"
 _BATCH = 32
@@ -49,25 +52,46 @@ class RiskOptions:
     seed: int = 0
     progress: Progress = NO_PROGRESS
 
+    def __post_init__(self) -> None:
+        if not 0 < self.natural_weight <= 1:
+            raise FittingError(f"risk: expected a natural_weight above 0 and up to 1, found {self.natural_weight}")
+        for name, least in (("records", 1), ("folds", 2), ("repeats", 1)):
+            if getattr(self, name) < least:
+                raise FittingError(f"risk: expected {name} of at least {least}, found {getattr(self, name)}")
+
 
 def fit_risk(ensemble: Ensemble, cohort: Cohort, options: RiskOptions | None = None) -> RiskModel:
     """Fit the feature distance on the train part and the risk on the tune part; the ensemble uses both from then on.
 
     The risk is fitted under natural, attacked and corrupted conditions. Its inputs, and the weight of the natural
     recordings in the fit, are those with the smallest cross-fitted loss among the ones that do not rank natural errors
-    worse than 1 - max p (by AUGRC, cross-fitted).
+    worse than 1 - max p (by AUGRC, cross-fitted). The intercept is then fitted on natural recordings alone, so that the
+    risk is a probability for these. An ensemble for which this fails keeps the distance and the risk that it had.
     """
-    options = options or RiskOptions()
     _check(ensemble, cohort)
+    before = ensemble.distance, ensemble.risk_model
     ensemble.risk_model = None
+    try:
+        ensemble.risk_model = _fit_model(ensemble, cohort, options or RiskOptions())
+    except BaseException:
+        ensemble.distance, ensemble.risk_model = before
+        raise
+    return ensemble.risk_model
+
+
+def _fit_model(ensemble: Ensemble, cohort: Cohort, options: RiskOptions) -> RiskModel:
+    """Fit and set the distance of the ensemble, and fit the risk."""
     ensemble.distance = _fit_distance(ensemble, cohort, options.progress)
     natural = _predict_natural(ensemble, cohort)
     conditions = list(default_conditions(ensemble.input) if options.conditions is None else options.conditions)
     samples = _collect(ensemble, cohort, natural, conditions, options)
     chosen = choose_candidate(samples)
     weights = samples.reweighted(chosen.natural_weight)
-    intercept, coefficients = fit_monotone_logistic(samples.columns(chosen.inputs), samples.errors, weights)
-    ensemble.risk_model = RiskModel(
+    columns, natural_rows = samples.columns(chosen.inputs), samples.conditions == 0
+    _, coefficients = fit_monotone_logistic(columns, samples.errors, weights)
+    intercept = fit_intercept(columns[natural_rows] @ coefficients, samples.errors[natural_rows])
+    crossed = samples.cross_fit(chosen.inputs, weights, calibrate_on=natural_rows)
+    return RiskModel(
         chosen.inputs,
         tuple(coefficients.tolist()),
         intercept,
@@ -79,16 +103,11 @@ def fit_risk(ensemble: Ensemble, cohort: Cohort, options: RiskOptions | None = N
             "seed": options.seed,
             "natural_weight": round_figure(chosen.natural_weight),
             "calibration_error": round_figure(
-                metrics.probability_calibration_error(
-                    chosen.crossed.mean(axis=0), samples.errors, samples.weights[None]
-                )
+                metrics.probability_calibration_error(crossed.mean(axis=0)[natural_rows], samples.errors[natural_rows])
             ),
-            "conditions": list(
-                describe_conditions([NATURAL, *(one.name for one in conditions)], samples, chosen.crossed)
-            ),
+            "conditions": list(describe_conditions([NATURAL, *(one.name for one in conditions)], samples, crossed)),
         },
     )
-    return ensemble.risk_model
 
 
 def _check(ensemble: Ensemble, cohort: Cohort) -> None:
@@ -116,6 +135,12 @@ def _fit_distance(ensemble: Ensemble, cohort: Cohort, progress: Progress) -> Fea
             features.append(ensemble.member_features(cohort.batch(some, ensemble.input))[1])
     except MemberError as error:
         progress.log(f"no feature distance: {error}")
+        return None
+    n_features = max(one.shape[1] for one in features[0])
+    if n_features > MAX_FEATURES:
+        progress.log(
+            f"no feature distance: {n_features} features, more than {MAX_FEATURES}; its matrices would be huge"
+        )
         return None
     order = np.concatenate([some for _, some in _batches(indices, cohort)])
     return FeatureDistance.fit([np.concatenate(one) for one in zip(*features, strict=True)], cohort.labels[order])

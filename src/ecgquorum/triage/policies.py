@@ -233,7 +233,8 @@ class Conformal(Policy):
 
     def sets(self, prediction: Prediction) -> Flags:
         """(record, class): which classes are in each recording's set; the most probable always is."""
-        inside = ~_exceeds(_cumulative(class_probabilities(prediction, self.score)), self.quantile)
+        reached = round_printed(_cumulative(class_probabilities(prediction, self.score)))
+        inside = ~(reached > round_printed(self.quantile))  # NaN: every class, so that a person decides
         inside[np.arange(len(prediction)), prediction.label_index] = True
         return np.asarray(inside)
 
@@ -272,8 +273,8 @@ def class_probabilities(prediction: Prediction, score: str) -> Array:
 
 
 def _exceeds(values: Array, limit: float) -> Flags:
-    """Which values are above the limit, both rounded to the printed decimals."""
-    return np.asarray(round_printed(values) > round_printed(limit))
+    """Which values are above the limit, both rounded to the printed decimals; NaN is, so that a person decides."""
+    return np.asarray(~(round_printed(values) <= round_printed(limit)))
 
 
 def _midpoint_above(values: Array, n_below: int) -> float:

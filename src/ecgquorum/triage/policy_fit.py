@@ -6,6 +6,7 @@ from typing import Any
 
 from ecgquorum.cohorts import Cohort
 from ecgquorum.ensemble import Ensemble
+from ecgquorum.ensemble.scores import FITTED_SCORES
 from ecgquorum.errors import PolicyError
 from ecgquorum.triage.policies import Budget, Conformal, ExpectedCost, Policy, Threshold, policy_from
 
@@ -67,11 +68,13 @@ def read_costs(path: Path) -> dict[str, dict[str, float]]:
 
 
 def policy_of(ensemble: Ensemble) -> Policy | None:
-    """The policy in the ensemble's card, if there is one; an error if it was fitted with another risk."""
+    """The policy in the ensemble's card, if there is one; an error if it was fitted with another risk or distance."""
     if "policy" not in ensemble.card:
         return None
     policy = policy_from(ensemble.card["policy"])
     model = ensemble.risk_model.sha256 if ensemble.risk_model else ""
-    if policy.score == "risk" and policy.tune is not None and policy.tune.risk_model != model:
-        raise PolicyError("the bundle's policy was fitted with another risk; fit it again with: ecgquorum policy fit")
+    if policy.score in FITTED_SCORES and policy.tune is not None and policy.tune.risk_model != model:
+        raise PolicyError(
+            f"the bundle's policy was fitted with another {policy.score}; fit it again with: ecgquorum policy fit"
+        )
     return policy

@@ -50,6 +50,7 @@ def triage_files(
     defaults = options.defaults
     about = {
         "model": ensemble.card.get("weights_sha256", ""),
+        "risk": ensemble.risk_model.sha256 if ensemble.risk_model else "",
         "policy": policy.card() if policy else None,
         "lead": options.lead,
         "defaults": [defaults.rate_hz, list(defaults.leads or ()), defaults.units],

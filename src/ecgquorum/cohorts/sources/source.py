@@ -60,6 +60,8 @@ def join_sources(sources: Sequence[Source]) -> Source:
         if twice:
             raise CohortError(f"two sources have a recording {twice[0]} ({len(twice)} in all); leave one of them out")
         records |= other.records
+    if others:  # in an order that does not depend on that of the sources: a permutation of test ids counts in it
+        records = dict(sorted(records.items()))
     return replace(first, records=records, notices=tuple(notice for one in sources for notice in one.notices))
 
 
