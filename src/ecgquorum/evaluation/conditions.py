@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum._internal.seeds import numpy_generator
+from ecgquorum.recipes.study import NATURAL as NATURAL
 
-NATURAL = "natural"
 WORST, MIXED, MASKING = "worst of all", "mixed", "masking"
 """Derived conditions: the worst attack for each recording among all that the ensemble was evaluated under, natural and
 attacked recordings mixed, masking checks."""

@@ -9,11 +9,9 @@ from ecgquorum import metrics
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.metrics import UNDEFINED, Array, Estimate, Flags, Labels, bootstrap
 from ecgquorum.metrics.scores import DISAGREEMENT_SCORES
+from ecgquorum.metrics.selective import BUDGET
 
 COVERAGES = (0.8, 0.9)
-BUDGET = 0.1
-"""The share of recordings that is deferred to people where errors caught are counted."""
-
 RISK = 0.05
 """The error rate that is accepted where the coverage that keeps to it is counted."""
 

@@ -10,6 +10,9 @@ from ecgquorum.metrics.weighting import Array, Flags, as_weights, ratio
 
 _TOLERANCE = 1e-9  # of counts of recordings, against rounding errors
 
+BUDGET = 0.1
+"""The share of recordings that is deferred to people where errors caught are counted."""
+
 
 def deferral_curve(errors: Flags, uncertainty: Array) -> tuple[Array, Array]:
     """Coverage from 0 to 1, and the errors among the recordings kept as a share of all: (record + 1,) each.

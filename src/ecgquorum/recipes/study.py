@@ -14,7 +14,8 @@ WHOLE = "ensemble"
 WHOLE_ONLY = ("confident", "worst")
 """Attacks on the whole ensemble only."""
 
-RESERVED = ("natural", "worst of all", "worst of the shared attacks", "masking")
+NATURAL = "natural"
+RESERVED = (NATURAL, "worst of all", "worst of the shared attacks", "masking")
 """Names in tables for conditions that are not attacks."""
 
 EPSILONS = {
