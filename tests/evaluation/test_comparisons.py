@@ -70,6 +70,21 @@ def test_only_strategies_of_the_same_network_are_compared():
     assert {(first, second) for first, second, _, _ in compare(facts, predictions)} == {(("dec",), ("harder",))}
 
 
+def test_trainings_with_other_settings_are_neither_seeds_nor_compared():
+    hashes = ("input: a", "member: b", "training: c", "dec: d")
+    facts = [
+        replace(FACTS, name="dec", recipe_hashes=hashes),
+        replace(FACTS, name="dec seed 1", seed=1, recipe_hashes=hashes),
+        replace(FACTS, name="slow", recipe_hashes=("input: a", "member: b", "training: slow", "dec: d")),
+        replace(FACTS, name="wide", recipe_hashes=(*hashes[:3], "dec: wide")),
+        replace(FACTS, name="part", strategy="part", recipe_hashes=(*hashes[:3], "part: e")),
+    ]
+    assert [group.numbers for group in group_by_strategy(facts)] == [(0, 1), (2,), (3,), (4,)]
+    predictions = {(e, c): make_predictions(e, 0.8) for e in range(5) for c in range(2)}
+    sides = {(first[0], second[0]) for first, second, _, _ in compare(facts, predictions)}
+    assert sides == {("dec", "wide"), ("dec", "part"), ("wide", "part")}
+
+
 def test_one_member_has_no_r_iu():
     facts = [replace(FACTS, name=name, strategy=name, members=1) for name in ("baseline", "part")]
     predictions = {(e, c): make_predictions(e, 0.8, members=1) for e in range(2) for c in range(2)}

@@ -1,6 +1,7 @@
 """The paper's claims are checked by paired comparisons, in its setting only, at every strength."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
@@ -118,6 +119,21 @@ def test_forms_of_decorrelation_are_separate_and_not_mixed_up(card):
         "`dec (dec: form logits)` is more accurate than `baseline` under PGD",
         "`dec+part` is more accurate than `dec (dec: form logits)` under PGD",
     ]
+
+
+def test_ensembles_that_were_trained_otherwise_do_not_test_a_claim(card):
+    hashes = ("input: a", "member: b", "training: c")
+    base, dec, both = with_ensembles(card, "baseline", "dec", "dec+part").ensembles
+    base, dec = replace(base, recipe_hashes=hashes), replace(dec, recipe_hashes=(*hashes, "dec: d"))
+    slow = replace(dec, name="slow", recipe_hashes=(*hashes[:2], "training: slow", "dec: d"))
+    both = replace(both, recipe_hashes=(*hashes, "dec: other", "part: e"))
+    pairs = combinations(("dec+part", "slow", "dec", "baseline"), 2)
+    comparisons = tuple(compared((0.1, 0.05, 0.2), *pair) for pair in pairs)
+    paper, beyond = check_claims(replace(card, rows=(), ensembles=(base, dec, slow, both), comparisons=comparisons))
+    assert [claim.text for claim in paper] == [
+        "`dec (as in the paper; dec)` is more accurate than `baseline` under PGD"
+    ]
+    assert beyond == [], "dec+part has another decorrelation"
 
 
 def test_seeds_are_compared_together_and_their_spread_is_shown(card, tmp_path):

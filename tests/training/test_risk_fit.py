@@ -214,3 +214,11 @@ def test_corruptions_depend_on_the_recording_and_the_seed_alone():
     assert torch.equal(whole[4:6], part)
     factors = (whole / cohort.batch(range(10), ensemble.input).signal)[:, 0, 0]
     assert set(factors.round(decimals=3).tolist()) == {0.5, 2.0}
+
+
+def test_members_with_very_many_features_have_no_distance(monkeypatch):
+    monkeypatch.setattr("ecgquorum.training.risk_fit.MAX_FEATURES", 11)
+    ensemble = make_ensemble()
+    model = fit_risk(ensemble, make_cohort(), RiskOptions(conditions=[]))
+    assert ensemble.distance is None
+    assert "distance" not in model.inputs

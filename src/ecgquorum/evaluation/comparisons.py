@@ -13,7 +13,7 @@ import numpy as np
 
 from ecgquorum import metrics
 from ecgquorum.evaluation.conditions import Condition
-from ecgquorum.evaluation.metric_rows import EnsembleFacts
+from ecgquorum.evaluation.metric_rows import RECIPE_TABLES, EnsembleFacts
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.metrics import Array, Metric, paired_difference, replicate
 from ecgquorum.metrics.scores import mutual_information
@@ -53,10 +53,14 @@ class EnsembleGroup:
 
 
 def group_by_strategy(ensembles: Sequence[EnsembleFacts]) -> list[EnsembleGroup]:
-    """Group ensembles whose strategy, network and deviations are equal; one without a strategy is by itself."""
+    """Group ensembles whose recipes differ in name, seed and risk alone; one without a strategy is by itself.
+
+    Scorecards of earlier versions have no hashes of recipes: there, strategy, network and deviations must be equal.
+    """
     found: dict[tuple[object, ...], list[int]] = {}
     for number, one in enumerate(ensembles):
-        key = (one.strategy, one.network, one.members, one.deviations) if one.strategy else (number,)
+        recipe = (one.strategy, one.network, one.members, one.deviations, one.recipe_hashes)
+        key = recipe if one.strategy else (number,)
         found.setdefault(key, []).append(number)
     return [
         EnsembleGroup(tuple(numbers), tuple(ensembles[e].name for e in numbers), ensembles[numbers[0]])
@@ -69,7 +73,7 @@ def compare_ensembles(
     conditions: Sequence[Condition],
     predictions: Mapping[tuple[int, int], LabelledPredictions],
 ) -> Iterator[Comparison]:
-    """Compare every two strategies with the same network, under every condition that both were evaluated under."""
+    """Compare every two strategies that are otherwise trained alike, under every condition that both have."""
     groups = [group for group in group_by_strategy(ensembles) if group.facts.strategy]
     pairs = [(one, other) for one, other in combinations(groups, 2) if _is_alike(one.facts, other.facts)]
     for number, condition in enumerate(conditions) if pairs else ():
@@ -88,7 +92,9 @@ def compare_ensembles(
 
 
 def _is_alike(one: EnsembleFacts, other: EnsembleFacts) -> bool:
-    return (one.network, one.members) == (other.network, other.members)
+    """Whether two ensembles differ in nothing but their strategies and seeds."""
+    same = (one.network, one.members) == (other.network, other.members)
+    return same and not one.differs_in(other, RECIPE_TABLES)
 
 
 def _compare(sides: list[dict[str, Array]], condition: Condition, metric: str, n_records: int) -> Iterator[Comparison]:

@@ -1,9 +1,12 @@
 """Names and descriptions of ensembles in tables, from the recipe in their card."""
 
-from collections.abc import Iterable
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ecgquorum.ensemble import Ensemble
+from ecgquorum.evaluation.metric_rows import RECIPE_TABLES
 from ecgquorum.recipes import Recipe, TrainingRecipe, list_deviations, parse_recipe
 
 _TRAINING_TEXTS = {
@@ -31,22 +34,34 @@ def name_ensembles(ensembles: Iterable[Ensemble]) -> dict[str, Ensemble]:
 class TrainingFacts:
     """What a recipe says about an ensemble; all empty for one without a recipe.
 
-    network:    the members and their training, without what the strategy adds
-    deviations: how it was trained otherwise than in the paper's setting; empty in that setting
+    network:       the members and their training, without what the strategy adds
+    deviations:    how it was trained otherwise than in the paper's setting; empty in that setting
+    recipe_hashes: "TABLE: HASH" of input, member, training and every strategy of the recipe
     """
 
     strategy: str = ""
     seed: int = 0
     network: str = ""
     deviations: tuple[str, ...] = ("trained without a recipe",)
+    recipe_hashes: tuple[str, ...] = ()
 
 
-def describe_training(ensemble: Ensemble) -> TrainingFacts:
+def read_training_facts(ensemble: Ensemble) -> TrainingFacts:
     """Read the recipe in the ensemble's card."""
     if "recipe" not in ensemble.card:
         return TrainingFacts()
     recipe = parse_recipe(ensemble.card["recipe"])
-    return TrainingFacts(recipe.strategy, recipe.seed, _describe_network(recipe), list_deviations(recipe))
+    return TrainingFacts(
+        recipe.strategy, recipe.seed, _describe_network(recipe), list_deviations(recipe), tuple(_hash_tables(recipe))
+    )
+
+
+def _hash_tables(recipe: Recipe) -> Iterator[str]:
+    """Hash what decides the weights beside seed and number of members; tables of unused strategies do not."""
+    tables = recipe.model_dump(mode="json", include=set(RECIPE_TABLES))
+    tables |= {name: recipe.strategies.get(name, {}) for name in recipe.parts}
+    for name, table in tables.items():
+        yield f"{name}: {hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()[:16]}"
 
 
 def _make_name(ensemble: Ensemble, parts: tuple[str, ...]) -> str:

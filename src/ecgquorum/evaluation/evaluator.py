@@ -28,7 +28,7 @@ from ecgquorum.evaluation.conditions import (
 )
 from ecgquorum.evaluation.data import EvaluationInput, open_data
 from ecgquorum.evaluation.diversity import diversity_values
-from ecgquorum.evaluation.ensemble_names import describe_training, name_ensembles
+from ecgquorum.evaluation.ensemble_names import name_ensembles, read_training_facts
 from ecgquorum.evaluation.fingerprint import hash_module
 from ecgquorum.evaluation.gradient_masking import check_gradient_masking
 from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow, make_row
@@ -110,7 +110,7 @@ def evaluate(
 
 def _describe_facts(run: EvaluationRun, e: int) -> EnsembleFacts:
     ensemble = run.ensembles[e]
-    training = describe_training(ensemble)
+    training = read_training_facts(ensemble)
     weights = "".join(hash_module(member) for member in ensemble.members)
     return EnsembleFacts(
         name=run.names[e],
@@ -123,6 +123,7 @@ def _describe_facts(run: EvaluationRun, e: int) -> EnsembleFacts:
         same_cohort=run.data.is_training_cohort(ensemble.card),
         network=training.network,
         deviations=training.deviations,
+        recipe_hashes=training.recipe_hashes,
     )
 
 

@@ -3,13 +3,16 @@
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ecgquorum.evaluation.conditions import Condition
 from ecgquorum.evaluation.metric_values import MetricValue
 from ecgquorum.metrics import Estimate
+
+RECIPE_TABLES = ("input", "member", "training")
+"""Tables of a recipe that every strategy has."""
 
 _OF_ENSEMBLE = frozenset({"strategy", "seed", "model", "data"})
 
@@ -50,10 +53,11 @@ class MetricRow:
 class EnsembleFacts:
     """What a scorecard knows about an ensemble.
 
-    same_cohort: whether it was trained on the train part of the evaluated cohort; if not, it may have been trained on
-                 evaluated recordings
-    network:     the members and their training, without what the strategy adds
-    deviations:  how it was trained otherwise than in the paper's setting; empty in that setting
+    same_cohort:   whether it was trained on the train part of the evaluated cohort; if not, it may have been trained on
+                   evaluated recordings
+    network:       the members and their training, without what the strategy adds
+    deviations:    how it was trained otherwise than in the paper's setting; empty in that setting
+    recipe_hashes: of every table of its recipe, such as "training: 0f3a..."; empty in scorecards of earlier versions
     """
 
     name: str
@@ -66,6 +70,12 @@ class EnsembleFacts:
     same_cohort: bool
     network: str
     deviations: tuple[str, ...] = ("its recipe was not recorded",)
+    recipe_hashes: tuple[str, ...] = ()
+
+    def differs_in(self, other: "EnsembleFacts", tables: Collection[str]) -> bool:
+        """Whether the recipes differ in one of these tables; not where one of the recipes was not recorded."""
+        found = [{text for text in one.recipe_hashes if text.partition(": ")[0] in tables} for one in (self, other)]
+        return bool(self.recipe_hashes and other.recipe_hashes) and found[0] != found[1]
 
 
 def make_row(facts: EnsembleFacts, data: str, condition: Condition, n_records: int, found: MetricValue) -> MetricRow:

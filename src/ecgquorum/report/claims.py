@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ecgquorum.evaluation.comparisons import Comparison, EnsembleGroup, group_by_strategy
 from ecgquorum.evaluation.conditions import ENSEMBLE, MIXED, NATURAL, WORST_KINDS
-from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow
+from ecgquorum.evaluation.metric_rows import RECIPE_TABLES, EnsembleFacts, MetricRow
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.metrics import Estimate
 from ecgquorum.recipes import PAPER_PARTS, strategy_names
@@ -151,6 +151,7 @@ def _is_comparable(one: EnsembleFacts, other: EnsembleFacts) -> bool:
         (one.network, one.members) == (other.network, other.members)
         and names - set(PAPER_PARTS) == other_names - set(PAPER_PARTS)
         and kept[0] == kept[1]
+        and not one.differs_in(other, shared.union(RECIPE_TABLES))
     )
 
 
@@ -162,7 +163,10 @@ def _name_group(group: EnsembleGroup, groups: list[EnsembleGroup]) -> str:
         return facts.strategy
     apart = list(facts.deviations)
     apart += [facts.network] if any(twin.network != facts.network for twin in twins) else []
-    return f"{facts.strategy} ({'; '.join(apart) or 'as in the paper'})"
+    apart = apart or ["as in the paper"]
+    if any((twin.network, twin.deviations) == (facts.network, facts.deviations) for twin in twins):
+        apart += group.names  # their recipes differ in what is not described
+    return f"{facts.strategy} ({'; '.join(apart)})"
 
 
 def _find_results(
