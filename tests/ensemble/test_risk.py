@@ -112,7 +112,7 @@ def test_the_distance_of_an_ensemble_is_the_mean_over_its_members():
     by_member = [mahalanobis_distance(features, distance.means[k], distance.whitenings[k]) for k in range(2)]
     np.testing.assert_allclose(found, np.mean(by_member, axis=0), rtol=1e-5)
     assert probs.shape == (6, 2, 3)
-    np.testing.assert_allclose(distance.divided_by(4.0).measure([features] * 2), found / 4, rtol=1e-5)
+    np.testing.assert_allclose(distance.rescale(4.0).measure([features] * 2), found / 4, rtol=1e-5)
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1e300])

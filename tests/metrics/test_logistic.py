@@ -61,6 +61,14 @@ def test_the_intercept_makes_the_mean_probability_the_share_of_positives(seed, s
     assert found.mean() == pytest.approx(np.clip(positive.mean(), 0.5 / 80, 1 - 0.5 / 80))
 
 
+@pytest.mark.parametrize("n_positive", [0, 1, 5, 10])
+@pytest.mark.parametrize("logit", [0.0, 0.3, -7.1])
+def test_the_intercept_of_equal_logits_by_hand(n_positive, logit):
+    share = np.clip(n_positive / 10, 0.05, 0.95)
+    found = fit_intercept(np.full(10, logit), np.arange(10) < n_positive)
+    assert found == pytest.approx(np.log(share / (1 - share)) - logit)
+
+
 def test_cross_fitting_can_be_calibrated_on_some_of_the_records():
     """Half of the records have twice as many positives; the order within a fold does not change."""
     rng = np.random.default_rng(0)

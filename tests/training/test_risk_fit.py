@@ -10,7 +10,7 @@ from ecgquorum.cohorts import Batch
 from ecgquorum.errors import CohortError, EcgQuorumError, FittingError, MemberError
 from ecgquorum.metrics import error_auroc
 from ecgquorum.simulation.noise import muscle_noise
-from ecgquorum.training import corrupted, default_conditions
+from ecgquorum.training import corruption_condition, default_conditions
 from ecgquorum.training.risk_conditions import add_noise, gain_error
 
 RATE_HZ = 100.0
@@ -208,7 +208,7 @@ def test_noise_has_the_signal_to_noise_ratio_that_it_names(snr_db):
 
 def test_corruptions_depend_on_the_recording_and_the_seed_alone():
     cohort, ensemble = make_cohort(40), make_ensemble()
-    condition = corrupted("gain", gain_error(2.0))
+    condition = corruption_condition("gain", gain_error(2.0))
     whole = condition.make(ensemble, cohort, np.arange(10), 3).signal
     part = condition.make(ensemble, cohort, np.arange(4, 6), 3).signal
     assert torch.equal(whole[4:6], part)

@@ -37,8 +37,8 @@ class FeatureDistance:
         means, whitenings = zip(*fitted, strict=True)
         return cls(tuple(map(_round, means)), tuple(map(_round, whitenings)))
 
-    def divided_by(self, divisor: float) -> "FeatureDistance":
-        """The distance in another unit."""
+    def rescale(self, divisor: float) -> "FeatureDistance":
+        """Return the distance in another unit: divided by the divisor."""
         return FeatureDistance(self.means, tuple(_round(one / divisor) for one in self.whitenings))
 
     def measure(self, features: Sequence[Array]) -> Array:

@@ -41,7 +41,7 @@ def fit_intercept(logits: Array, positive: Flags) -> float:
     from scipy.optimize import brentq  # takes long to import
 
     share = np.clip(positive.mean(), 0.5 / len(positive), 1 - 0.5 / len(positive))
-    limit = abs(np.log(share / (1 - share)))  # with all z in [low, high], b is in [logit - high, logit - low]
+    limit = 1 + abs(np.log(share / (1 - share)))  # the root is within; 1 more: equal z put it on the edge
     return float(brentq(lambda b: _sigmoid(b + logits).mean() - share, -limit - logits.max(), limit - logits.min()))
 
 

@@ -17,7 +17,7 @@ from ecgquorum.service.store import worklist
 from ecgquorum.service.store.reviews import FINAL, FIRST
 from ecgquorum.service.store.tables import CLOSED, RecordingRow, ResultRow, State, VerdictRow
 from ecgquorum.service.views import seconds_between
-from ecgquorum.triage import Budget, Threshold
+from ecgquorum.triage import Budget, Policy, Threshold
 
 _STEPS_S = (60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400)
 _MAX_STEPS = 30
@@ -52,8 +52,8 @@ class Drift(BaseModel):
 
     bins:     numbers of recordings with an uncertainty from `edges[i]` to `edges[i + 1]`
     outside:  proportion outside of the training range
-    above:    proportion above the policy's threshold, by the policy's score; `expected_above`: the budget that it was
-              fitted to
+    above:    proportion above the policy's threshold, by the policy's score; None if results do not have it, such as
+              `pairwise_kl` and `variation_ratio`; `expected_above`: the budget that it was fitted to
     moved:    whether the expected proportion is outside of the 95 % interval of `above`
     """
 
@@ -136,7 +136,7 @@ def compute_metrics(session: Session, desk: Desk) -> DeskMetrics:
         confusion=_confusion(reviewed, desk.classes),
         audit=proportion(sum(one.final == one.label for one in audited), len(audited)),
         swayed=proportion(sum(one.final == one.label for one in differed), len(differed)),
-        drift=_drift(results, desk),
+        drift=measure_drift(results, desk.policy),
         step_s=step_s,
         steps=steps,
         answer_s=median(answer_s) if answer_s else None,
@@ -170,19 +170,19 @@ def _confusion(reviewed: Iterable[_ClosedCase], classes: Sequence[str]) -> dict[
     return {final: {label: counts[final, label] for label in classes} for final in classes}
 
 
-def _drift(results: Sequence[ResultRow], desk: Desk) -> Drift:
+def measure_drift(results: Sequence[ResultRow], policy: Policy) -> Drift:
+    """Compare the uncertainty of results with training, and the policy's score with the budget it was fitted to."""
     uncertainties = [one.uncertainty for one in results if one.uncertainty is not None]
     top = max([1.0, *uncertainties])
     edges = [top * i / _BINS for i in range(_BINS + 1)]
     bins = [0] * _BINS
     for value in uncertainties:
         bins[min(_BINS - 1, max(0, int(value / top * _BINS)))] += 1
-    policy = desk.policy
     threshold = policy.threshold if isinstance(policy, Budget | Threshold) else None
     expected = policy.share if isinstance(policy, Budget) else None
     above = None
-    scores = [found for one in results if (found := one.document.get(policy.score)) is not None]
-    if threshold is not None:
+    scores = [found for one in results if (found := _stored_score(one, policy.score)) is not None]
+    if threshold is not None and scores:
         above = proportion(sum(value > threshold for value in scores), len(scores))
     moved = None
     if above and above.low is not None and above.high is not None and expected is not None:
@@ -196,6 +196,14 @@ def _drift(results: Sequence[ResultRow], desk: Desk) -> Drift:
         expected_above=expected,
         moved=moved,
     )
+
+
+def _stored_score(result: ResultRow, name: str) -> float | None:
+    """A score of a stored result; None if it is not stored and the probabilities do not tell it."""
+    if name == "confidence" and result.document.get("probabilities"):
+        return 1.0 - float(max(result.document["probabilities"].values()))
+    found = result.document.get(name)
+    return None if found is None else float(found)
 
 
 def _time_steps(

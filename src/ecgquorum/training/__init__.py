@@ -4,7 +4,7 @@ from ecgquorum.training.job_runner import choose_device, train_job
 from ecgquorum.training.jobs import TrainingJob, plan_jobs
 from ecgquorum.training.phase import Phase, PhaseContext
 from ecgquorum.training.plan import TrainingPlan, resolve_recipe
-from ecgquorum.training.risk_conditions import RiskCondition, attacked, corrupted, default_conditions
+from ecgquorum.training.risk_conditions import RiskCondition, attack_condition, corruption_condition, default_conditions
 from ecgquorum.training.risk_fit import RiskOptions, fit_risk
 from ecgquorum.training.runs import TrainingOptions, check_trainable, train, train_ensemble, watch_run
 from ecgquorum.training.step import Step
@@ -18,10 +18,10 @@ __all__ = [
     "TrainingJob",
     "TrainingOptions",
     "TrainingPlan",
-    "attacked",
+    "attack_condition",
     "check_trainable",
     "choose_device",
-    "corrupted",
+    "corruption_condition",
     "default_conditions",
     "fit_risk",
     "plan_jobs",

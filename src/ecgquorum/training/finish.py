@@ -22,7 +22,7 @@ from ecgquorum.preprocessing import InputSpec
 from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recipes import Recipe
 from ecgquorum.training.checkpoint import copy_weights
-from ecgquorum.training.risk_fit import RiskOptions, fit_risk
+from ecgquorum.training.risk_fit import RiskOptions, fit_risk, spread_indices
 
 ROUNDING = 1e-3
 """The largest change of a probability that rounding weights may cause."""
@@ -99,7 +99,7 @@ def _describe_diversity(
     """Return how different the members are on the tune part, and what augmentations do to their features."""
     tune, spec = cohort.part("tune"), ensemble.input
     logits, features = zip(*(_outputs(member, cohort, tune, spec) for member in ensemble.members), strict=True)
-    some = tune[:: max(1, math.ceil(len(tune) / N_AUGMENTED))]
+    some = spread_indices(tune, N_AUGMENTED)
     copies = {
         name: [
             np.stack([_outputs(member, cohort, some, spec, factor)[1] for factor in factors])

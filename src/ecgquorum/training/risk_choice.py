@@ -16,9 +16,6 @@ from ecgquorum.metrics.logistic import cross_fit_logistic
 NATURAL_WEIGHTS = (0.75, 0.9, 1.0)
 """Weights of the natural recordings that are tried where the one that was asked for ranks natural errors badly."""
 
-BUDGET = 0.1
-"""The share of recordings that is deferred to people where errors caught are counted."""
-
 
 @dataclass(frozen=True, eq=False)
 class RiskSamples:
@@ -42,7 +39,7 @@ class RiskSamples:
         """Of all natural recordings together."""
         return float(self.weights[self.conditions == 0].sum())
 
-    def reweighted(self, natural_weight: float) -> Array:
+    def reweight(self, natural_weight: float) -> Array:
         """(row,): the weights, with this one for all natural recordings together."""
         natural, known = self.conditions == 0, self.natural_weight
         others = (1 - natural_weight) / (1 - known) if known < 1 else 0.0
@@ -105,7 +102,7 @@ def choose_candidate(samples: RiskSamples) -> RiskCandidate:
 
 
 def _try(samples: RiskSamples, inputs: tuple[str, ...], natural_weight: float) -> RiskCandidate:
-    crossed = samples.cross_fit(inputs, samples.reweighted(natural_weight))
+    crossed = samples.cross_fit(inputs, samples.reweight(natural_weight))
     likelihood = np.maximum(np.where(samples.errors, crossed, 1 - crossed), 1e-12)
     loss = float((-np.log(likelihood) @ samples.weights).mean())
     return RiskCandidate(inputs, natural_weight, crossed, loss, samples.measure(metrics.augrc, crossed, 0))
@@ -117,7 +114,7 @@ def describe_conditions(names: Sequence[str], samples: RiskSamples, crossed: Arr
         "error_auroc": metrics.error_auroc,
         "aurc": metrics.aurc,
         "augrc": metrics.augrc,
-        "errors_caught_at_10": partial(metrics.errors_caught, budget=BUDGET),
+        "errors_caught_at_10": partial(metrics.errors_caught, budget=0.1),
     }
     for number, name in enumerate(names):
         rows = samples.conditions == number

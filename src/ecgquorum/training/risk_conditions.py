@@ -38,7 +38,7 @@ class RiskCondition:
     make: Callable[[Ensemble, Cohort, Indices, int], Batch]
 
 
-def attacked(target: str, epsilon: float) -> RiskCondition:
+def attack_condition(target: str, epsilon: float) -> RiskCondition:
     """PGD within epsilon, in the units of the input, on "member 0" or on the "ensemble"."""
 
     def make(ensemble: Ensemble, cohort: Cohort, indices: Indices, seed: int) -> Batch:
@@ -51,7 +51,7 @@ def attacked(target: str, epsilon: float) -> RiskCondition:
     return RiskCondition(f"pgd {epsilon:g} on {target}", make)
 
 
-def corrupted(name: str, corrupt: Corruption) -> RiskCondition:
+def corruption_condition(name: str, corrupt: Corruption) -> RiskCondition:
     """A corruption of the recorded signal, before it is scaled for the ensemble."""
 
     def make(ensemble: Ensemble, cohort: Cohort, indices: Indices, seed: int) -> Batch:
@@ -99,7 +99,9 @@ def default_conditions(spec: InputSpec) -> Sequence[RiskCondition]:
     """
     first, second, *_, last = EPSILONS[spec.scaling]
     attacks = [("member 0", second), ("member 0", last), ("ensemble", first), ("ensemble", second)]
-    found = [attacked(target, epsilon) for target, epsilon in attacks]
+    found = [attack_condition(target, epsilon) for target, epsilon in attacks]
     for name, draw in _NOISES.items():
-        found += [corrupted(f"{name}, {snr_db:g} dB", add_noise(draw, snr_db)) for snr_db in (6.0, -3.0)]
-    return found if spec.scaling == "unit" else [*found, corrupted("gain error, factor 2.5", gain_error(2.5))]
+        found += [corruption_condition(f"{name}, {snr_db:g} dB", add_noise(draw, snr_db)) for snr_db in (6.0, -3.0)]
+    return (
+        found if spec.scaling == "unit" else [*found, corruption_condition("gain error, factor 2.5", gain_error(2.5))]
+    )

@@ -30,7 +30,6 @@ N_TRAIN = 2048
 MAX_FEATURES = 2048
 """Features of a member for which a distance is fitted, at most: its matrix has the square of that many numbers."""
 
-NATURAL = "natural"
 _BATCH = 32
 
 
@@ -86,7 +85,7 @@ def _fit_model(ensemble: Ensemble, cohort: Cohort, options: RiskOptions) -> Risk
     conditions = list(default_conditions(ensemble.input) if options.conditions is None else options.conditions)
     samples = _collect(ensemble, cohort, natural, conditions, options)
     chosen = choose_candidate(samples)
-    weights = samples.reweighted(chosen.natural_weight)
+    weights = samples.reweight(chosen.natural_weight)
     columns, natural_rows = samples.columns(chosen.inputs), samples.conditions == 0
     _, coefficients = fit_monotone_logistic(columns, samples.errors, weights)
     intercept = fit_intercept(columns[natural_rows] @ coefficients, samples.errors[natural_rows])
@@ -105,7 +104,7 @@ def _fit_model(ensemble: Ensemble, cohort: Cohort, options: RiskOptions) -> Risk
             "calibration_error": round_figure(
                 metrics.probability_calibration_error(crossed.mean(axis=0)[natural_rows], samples.errors[natural_rows])
             ),
-            "conditions": list(describe_conditions([NATURAL, *(one.name for one in conditions)], samples, crossed)),
+            "conditions": list(describe_conditions(["natural", *(one.name for one in conditions)], samples, crossed)),
         },
     )
 
@@ -127,7 +126,7 @@ def _check(ensemble: Ensemble, cohort: Cohort) -> None:
 
 def _fit_distance(ensemble: Ensemble, cohort: Cohort, progress: Progress) -> FeatureDistance | None:
     """Fit the distance on training recordings; None if a member has no features."""
-    indices = _spread(cohort.part("train"), N_TRAIN)
+    indices = spread_indices(cohort.part("train"), N_TRAIN)
     features: list[list[Array]] = []
     try:
         for start, some in _batches(indices, cohort):
@@ -152,7 +151,7 @@ def _predict_natural(ensemble: Ensemble, cohort: Cohort) -> Prediction:
     if ensemble.distance is None or natural.distance is None:
         return natural
     median = max(float(np.median(natural.distance)), 1e-9)
-    ensemble.distance = ensemble.distance.divided_by(median)
+    ensemble.distance = ensemble.distance.rescale(median)
     return replace(natural, distance=natural.distance / median)
 
 
@@ -165,7 +164,7 @@ def _collect(
 ) -> RiskSamples:
     """Predict some tune recordings under every condition, and add the natural ones."""
     tune = cohort.part("tune")
-    positions = _spread(np.arange(len(tune)), options.records)
+    positions = spread_indices(np.arange(len(tune)), options.records)
     found = [(natural, np.arange(len(tune)))]
     for number, condition in enumerate(conditions):
         options.progress.update(f"risk: {condition.name}", number, len(conditions))
@@ -214,7 +213,7 @@ def _draw_folds(cohort: Cohort, options: RiskOptions) -> Indices:
     return np.stack([rng.permutation(len(groups))[numbers] % options.folds for _ in range(options.repeats)])
 
 
-def _spread(indices: Indices, wanted: int) -> Indices:
+def spread_indices(indices: Indices, wanted: int) -> Indices:
     """At most `wanted` of the indices, evenly spread."""
     return indices[:: max(1, math.ceil(len(indices) / wanted))]
 
