@@ -12,6 +12,7 @@ import numpy as np
 from ecgquorum import metrics
 from ecgquorum.metrics import Array, Flags, Labels
 from ecgquorum.metrics.logistic import cross_fit_logistic
+from ecgquorum.metrics.selective import BUDGET
 
 NATURAL_WEIGHTS = (0.75, 0.9, 1.0)
 """Weights of the natural recordings that are tried where the one that was asked for ranks natural errors badly."""
@@ -114,7 +115,7 @@ def describe_conditions(names: Sequence[str], samples: RiskSamples, crossed: Arr
         "error_auroc": metrics.error_auroc,
         "aurc": metrics.aurc,
         "augrc": metrics.augrc,
-        "errors_caught_at_10": partial(metrics.errors_caught, budget=0.1),
+        "errors_caught_at_10": partial(metrics.errors_caught, budget=BUDGET),
     }
     for number, name in enumerate(names):
         rows = samples.conditions == number

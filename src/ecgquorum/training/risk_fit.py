@@ -18,6 +18,7 @@ from ecgquorum.errors import CohortError, FittingError, MemberError
 from ecgquorum.metrics import Array
 from ecgquorum.metrics.logistic import fit_intercept, fit_monotone_logistic
 from ecgquorum.progress import NO_PROGRESS, Progress
+from ecgquorum.recipes.study import NATURAL
 from ecgquorum.training.risk_choice import RiskSamples, choose_candidate, describe_conditions, round_figure
 from ecgquorum.training.risk_conditions import Indices, RiskCondition, default_conditions
 
@@ -104,7 +105,7 @@ def _fit_model(ensemble: Ensemble, cohort: Cohort, options: RiskOptions) -> Risk
             "calibration_error": round_figure(
                 metrics.probability_calibration_error(crossed.mean(axis=0)[natural_rows], samples.errors[natural_rows])
             ),
-            "conditions": list(describe_conditions(["natural", *(one.name for one in conditions)], samples, crossed)),
+            "conditions": list(describe_conditions([NATURAL, *(one.name for one in conditions)], samples, crossed)),
         },
     )
 
