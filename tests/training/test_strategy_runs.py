@@ -93,7 +93,7 @@ def test_features_are_stored_where_recordings_look_the_same_in_every_epoch(runs,
     text = TOY.replace("crop_s = 4.0\ngain = 1.2\nflip = 0.5\n", "").replace("members = 3", "members = 2")
     text = text.replace("projected = 4", 'projected = 4\nform = "paper"')
     recipe = parse_recipe(text).with_strategy("dec")
-    assert not recipe.training.is_augmented
+    assert not recipe.training.has_augmentation
     store, folder = CheckpointStore(tmp_path / "store"), tmp_path / "run"
     ensemble = train_ensemble(recipe, tiny_cohort, folder, device="cpu", store=store.path)
     jobs = plan_jobs(plan_of("dec", text), tiny_cohort.data_hash)

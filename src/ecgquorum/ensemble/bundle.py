@@ -93,7 +93,7 @@ def replace_risk(path: str | Path, out: str | Path, ensemble: Ensemble, facts: M
     card = {key: value for key, value in card.items() if key not in outdated} | _describe_risk(ensemble)
     _check_risk(card, out)
     distance = ensemble.distance.to_bytes() if ensemble.distance else None
-    return _write(out, _read_checked(source, WEIGHTS, card["weights_sha256"]), card | dict(facts), distance)
+    return _write(out, _read_and_verify(source, WEIGHTS, card["weights_sha256"]), card | dict(facts), distance)
 
 
 def _describe_risk(ensemble: Ensemble) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def load_ensemble(
         reason = " ".join(str(error).split())[:300]
         raise BundleError(f"{path}/{WEIGHTS}: expected the weights of the card's network, found: {reason}") from error
     if "distance" in card:
-        content = _read_checked(path, DISTANCE, card["distance"]["sha256"])
+        content = _read_and_verify(path, DISTANCE, card["distance"]["sha256"])
         ensemble.distance = FeatureDistance.from_bytes(content, len(members))
     if "risk" in card:
         ensemble.risk_model = RiskModel.from_card(card["risk"])
@@ -240,8 +240,8 @@ def _build_described(
 def add_to_card(path: str | Path, out: str | Path, facts: Mapping[str, Any]) -> Path:
     """Write the bundle of `path` to the new folder `out` with further facts in its card, and nothing but the bundle."""
     source, out, card = _copy_source(path, out)
-    weights = _read_checked(source, WEIGHTS, card["weights_sha256"])
-    distance = _read_checked(source, DISTANCE, card["distance"]["sha256"]) if "distance" in card else None
+    weights = _read_and_verify(source, WEIGHTS, card["weights_sha256"])
+    distance = _read_and_verify(source, DISTANCE, card["distance"]["sha256"]) if "distance" in card else None
     return _write(out, weights, card | dict(facts), distance)
 
 
@@ -258,7 +258,7 @@ def check_is_new(out: Path) -> None:
         raise BundleError(f"{out}: expected a new folder, found something there")
 
 
-def _read_checked(path: Path, name: str, expected: str) -> bytes:
+def _read_and_verify(path: Path, name: str, expected: str) -> bytes:
     """A file of the bundle as it is stored, if it is the card's."""
     try:
         content = (path / name).read_bytes()
@@ -275,7 +275,7 @@ def _read_checked(path: Path, name: str, expected: str) -> bytes:
 
 def _read_weights(path: Path, card: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     try:
-        return tensors_from_bytes(_read_checked(path, WEIGHTS, card["weights_sha256"]))
+        return tensors_from_bytes(_read_and_verify(path, WEIGHTS, card["weights_sha256"]))
     except SafetensorError as error:
         raise BundleError(f"{path}/{WEIGHTS}: expected safetensors, found: {error}") from error
 

@@ -56,7 +56,7 @@ def read_training_facts(ensemble: Ensemble) -> TrainingFacts:
     )
 
 
-def hash_fitted(ensemble: Ensemble) -> str:
+def hash_score_models(ensemble: Ensemble) -> str:
     """Hash the risk, which depends on the distance, or the distance alone; empty where neither was fitted."""
     fitted = ensemble.risk_model or ensemble.distance
     return fitted.sha256 if fitted else ""

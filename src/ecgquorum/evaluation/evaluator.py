@@ -28,7 +28,7 @@ from ecgquorum.evaluation.conditions import (
 )
 from ecgquorum.evaluation.data import EvaluationInput, open_data
 from ecgquorum.evaluation.diversity import diversity_values
-from ecgquorum.evaluation.ensemble_names import hash_fitted, name_ensembles, read_training_facts
+from ecgquorum.evaluation.ensemble_names import hash_score_models, name_ensembles, read_training_facts
 from ecgquorum.evaluation.fingerprint import hash_module
 from ecgquorum.evaluation.gradient_masking import check_gradient_masking
 from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow, make_row
@@ -124,7 +124,7 @@ def _describe_facts(run: EvaluationRun, e: int) -> EnsembleFacts:
         network=training.network,
         deviations=training.deviations,
         recipe_hashes=training.recipe_hashes,
-        fitted=hash_fitted(ensemble),
+        fitted=hash_score_models(ensemble),
     )
 
 

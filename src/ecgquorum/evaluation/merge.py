@@ -36,7 +36,7 @@ def _merge_group(cards: list[Scorecard]) -> Scorecard:
             if number == len(ensembles):
                 ensembles.append(replace(facts, name=_free_name(facts, [one.name for one in ensembles])))
                 rows.append([])
-            _check_fitted(ensembles[number], facts)
+            _check_score_models(ensembles[number], facts)
             for c, condition in enumerate(card.conditions):
                 if (e, c) in card.predictions:
                     predictions.setdefault((number, conditions.index(condition)), card.predictions[e, c])
@@ -108,7 +108,7 @@ def _is_same_model(one: EnsembleFacts, other: EnsembleFacts) -> bool:
     return (one.model, one.information_range) == (other.model, other.information_range)
 
 
-def _check_fitted(one: EnsembleFacts, other: EnsembleFacts) -> None:
+def _check_score_models(one: EnsembleFacts, other: EnsembleFacts) -> None:
     """Raise an error where one model was evaluated with two risks: its conditions could not be compared."""
     if (one.temperature, one.fitted) != (other.temperature, other.fitted):
         raise ScorecardError(

@@ -57,7 +57,7 @@ def _plot_family(ax: Axes, card: Scorecard, metric: str, family: tuple[str, str]
             card.find(ensemble=one.name, attack=attack, target=target, metric=metric, detail=""),
             key=lambda row: row.epsilon,
         )
-        positions = find_covered(card, attack, target, e)
+        positions = find_records(card, attack, target, e)
         values = [_natural_value(card, e, metric, positions) if rows else None, *(row.estimate for row in rows)]
         draw_band(ax, [0.0, *(row.epsilon for row in rows)], values, e, one.name, scale=100.0)
     on = "" if attack in WORST_KINDS else f" on the {target}" if target == ENSEMBLE else f" on {target}"
@@ -70,7 +70,7 @@ def _plot_family(ax: Axes, card: Scorecard, metric: str, family: tuple[str, str]
         ax.set_ylim(-2, 102)
 
 
-def find_covered(card: Scorecard, attack: str, target: str, e: int) -> Labels:
+def find_records(card: Scorecard, attack: str, target: str, e: int) -> Labels:
     """The recordings of an ensemble that an attack covers; the worst of several covers those that all of them cover."""
     if not card.records:
         return np.zeros(0, dtype=np.int64)

@@ -118,7 +118,7 @@ class TrainingRecipe(RecipePart):
     refit_head: bool = False
 
     @property
-    def is_augmented(self) -> bool:
+    def has_augmentation(self) -> bool:
         """Whether a recording looks different from one epoch to the next."""
         return self.crop_s is not None or self.gain > 1 or self.stretch > 1 or self.flip > 0
 

@@ -16,7 +16,7 @@ from ecgquorum.cohorts import Cohort, build_cohort, open_source
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import RecipeError, ScorecardError
 from ecgquorum.evaluation import Scorecard, conditions_from_recipe, evaluate_recipe
-from ecgquorum.evaluation.ensemble_names import hash_fitted, read_training_facts
+from ecgquorum.evaluation.ensemble_names import hash_score_models, read_training_facts
 from ecgquorum.parallel import Executor
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.progress import NO_PROGRESS, Progress, StageProgress
@@ -84,7 +84,7 @@ def _load_scorecard(study: Study, out: Path, cohort: Cohort, ensembles: dict[str
     except ScorecardError:
         return None
     models = [
-        (name, one.card["weights_sha256"], read_training_facts(one).recipe_hashes, hash_fitted(one))
+        (name, one.card["weights_sha256"], read_training_facts(one).recipe_hashes, hash_score_models(one))
         for name, one in ensembles.items()
     ]
     known = [(one.name, one.model, one.recipe_hashes, one.fitted) for one in card.ensembles]

@@ -170,7 +170,7 @@ class JobRunner:
 
     def _earlier(self, identity: str) -> torch.Tensor | nn.Module:
         """Return a job's member, or where every view of a recording is the same, its features."""
-        same_view = not self.plan.recipe.training.is_augmented
+        same_view = not self.plan.recipe.training.has_augmentation
         if same_view and not any(part.uses_earlier_logits for part in self.plan.strategy.parts):
             return self._features(identity)
         (member,) = self.train(identity)

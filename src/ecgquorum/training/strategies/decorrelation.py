@@ -68,7 +68,7 @@ class Decorrelation(Strategy):
                 f'strategy dec: whiten and projection are options of form = "paper", found form = "{self.form}"'
             )
         object.__setattr__(self, "weight", self._weight)  # so that recipes and cards say it
-        object.__setattr__(self, "projected", self._n_projected)
+        object.__setattr__(self, "projected", self._n_directions)
 
     @property
     def uses_earlier_logits(self) -> bool:
@@ -83,10 +83,10 @@ class Decorrelation(Strategy):
                 'let it end in nn.Linear, or choose form = "logits"'
             )
         if self.form == "paper":
-            needed = fewest_records(run.n_features, self._n_projected, self.projection)
+            needed = fewest_records(run.n_features, self._n_directions, self.projection)
         else:
             n_outputs = run.n_features if self.form == "conditional" else run.n_classes - 1
-            needed = fewest_conditional_records(n_outputs, run.n_classes, self._n_projected)
+            needed = fewest_conditional_records(n_outputs, run.n_classes, self._n_directions)
         if run.batch_size < needed:
             raise TrainingError(
                 f"strategy dec: expected batches of at least {needed} recordings for its regression, found "
@@ -112,7 +112,7 @@ class Decorrelation(Strategy):
             if self.form == "logits":  # softmax does not see what is added to all logits
                 outputs, *earlier = (each[:, :-1] - each[:, -1:] for each in (outputs, *earlier))
             return conditional_decorrelation(
-                outputs, earlier, labels, generator=step.generator, n_projected=self._n_projected
+                outputs, earlier, labels, generator=step.generator, n_projected=self._n_directions
             )
 
         return self._weight * step.batch_loss(loss, "decorrelation", logits=self.form == "logits")
@@ -122,7 +122,7 @@ class Decorrelation(Strategy):
             features,
             earlier,
             generator=step.generator,
-            n_projected=self._n_projected,
+            n_projected=self._n_directions,
             projection=self.projection,
             whiten=self.whiten,
         )
@@ -132,5 +132,5 @@ class Decorrelation(Strategy):
         return _WEIGHT[self.form] if self.weight is None else self.weight
 
     @property
-    def _n_projected(self) -> int:
+    def _n_directions(self) -> int:
         return _PROJECTED[self.form] if self.projected is None else self.projected
