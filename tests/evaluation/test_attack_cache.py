@@ -179,3 +179,21 @@ def test_members_without_weights_are_evaluated(runs):
     x = np.random.default_rng(0).normal(size=(6, 1, 50))
     card = evaluate(ensemble, (x, np.arange(6) % 2), [Offset(1.0)], options=NO_CHECKS)
     assert card.conditions[1].attack == "Offset"
+
+
+def test_sap_starts_from_the_cached_pgd_and_finds_what_it_finds_alone(runs, cohort, crafted, tmp_path):
+    ensemble = runs["baseline"]
+    attacks = [PGD(20.0), SAP(20.0, n_steps=2)]
+    with_cache = evaluate(runs, cohort, attacks, options=NO_CHECKS, cache=tmp_path)
+    n_test = len(cohort.part("test"))
+    assert sum(crafted) == 2 * n_test, "PGD is not crafted again for SAP"
+    data = CohortData(cohort, "test")
+    batch = data.batch(np.arange(n_test), ensemble.input)
+    alone = SAP(20.0, n_steps=2)(ensemble.members[0], batch.signal, batch.label, batch.valid)
+    job = AttackJob(AttackCondition(SAP(20.0, n_steps=2)), ensemble, 0)
+    first = job.first_job()
+    started = job.start_from(first.craft(batch, "a") - batch.signal)
+    assert started.first_job() is None
+    agree = (started.craft(batch, "b") - alone).abs() < 1e-2
+    assert agree.float().mean() > 0.95, "but for signs of gradients next to 0"
+    assert {row.attack for row in with_cache.rows} >= {"pgd", "sap"}

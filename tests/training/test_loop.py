@@ -128,3 +128,26 @@ def test_the_one_cycle_rises_and_falls():
     assert rates[0] < 0.15
     assert rates[-1] == pytest.approx(0, abs=1e-9)
     assert learning_rate(TrainingRecipe(schedule="constant", learning_rate=0.1), 50, 100) == 0.1
+
+
+def test_bfloat16_rounds_activations_in_training_and_neither_weights_nor_validation(context_of, plan_of, tiny_ensemble):
+    plan = plan_of("baseline")
+    member = copy.deepcopy(tiny_ensemble.members[0])
+    kinds, gradients = {}, {}
+    for precision in ("float32", "bfloat16"):
+        context = context_of([member], options=plan.recipe.training.model_copy(update={"precision": precision}))
+        seen = kinds.setdefault(precision, [])
+        hook = member.blocks[1].first.conv.register_forward_hook(lambda _m, _x, y, seen=seen: seen.append(y.dtype))
+        batch, indices = next(context.batches(0))
+        torch.manual_seed(0)
+        (loss,) = BasePhase(context.options, plan.strategy).losses(context, batch, indices)
+        member.zero_grad()
+        loss.backward()
+        gradients[precision] = torch.cat([one.grad.flatten() for one in member.parameters()])
+        assert loss.dtype == torch.float32
+        BasePhase(context.options, plan.strategy).validate(context)
+        hook.remove()
+    assert kinds["float32"] == [torch.float32] * len(kinds["float32"])
+    assert kinds["bfloat16"][0] == torch.bfloat16 and set(kinds["bfloat16"][1:]) <= {torch.float32}
+    assert {one.dtype for one in member.parameters()} == {torch.float32}
+    assert torch.cosine_similarity(*gradients.values(), dim=0) > 0.95

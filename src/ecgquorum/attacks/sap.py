@@ -30,6 +30,7 @@ class SAP(Attack):
     sizes, widths: of the Gaussian kernels
     pairs:         combine size i with width i (the paper's text) instead of every size with every width (both codes)
     from_pgd:      start from the change that PGD finds instead of none
+    start:         start from this change instead, (batch, lead, time), such as one of PGD that is known already
     """
 
     norms = ("linf",)
@@ -39,6 +40,7 @@ class SAP(Attack):
     from_pgd: bool = True
     n_steps: int = 40
     step: float = 0.1
+    start: Tensor | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,9 +54,10 @@ class SAP(Attack):
     def perturb(self, model: Model, x: Tensor, y: Tensor, valid: Tensor, generator: torch.Generator) -> Tensor:
         """Run the steps; return the last iterate."""
         bound, loss = self.bound(x), cross_entropy(model, y)
-        theta = torch.zeros_like(x)
-        if self.from_pgd:
-            theta = PGD(self.epsilon).perturb(model, x, y, valid, generator) - x
+        theta = torch.zeros_like(x) if self.start is None else self.start
+        first = self.first_attack()
+        if first:
+            theta = first.perturb(model, x, y, valid, generator) - x
         kernel = self.kernel().to(x)
 
         def apply(theta: Tensor) -> Tensor:
@@ -65,6 +68,10 @@ class SAP(Attack):
             moved = theta + self.step * bound * gradient.sign() * valid
             theta = torch.minimum(torch.maximum(moved, -bound), bound)
         return apply(theta)
+
+    def first_attack(self) -> PGD | None:
+        """Return the attack whose result this one starts from; None: it has its start."""
+        return PGD(self.epsilon) if self.from_pgd and self.start is None else None
 
     def kernel(self) -> Tensor:
         """Return the mean of all kernels, (longest size,); it sums to 1."""

@@ -7,6 +7,7 @@ one is an attack on member 0 of all. Attacked recordings are found by a hash of 
 import dataclasses
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum._internal.seeds import derive_seed
-from ecgquorum.attacks import WorstCase
+from ecgquorum.attacks import SAP, WorstCase
 from ecgquorum.cohorts import Batch
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import AttackError
@@ -59,6 +60,17 @@ class AttackJob:
         generator = torch.Generator().manual_seed(derive_seed(self.seed, "crafting", stream))
         return attack(self.target, batch.signal, batch.label, batch.valid, generator=generator)
 
+    def first_job(self) -> "AttackJob | None":
+        """The attack whose result this one starts from, which the cache may have; None: there is none."""
+        attack = self.condition.attack
+        first = attack.first_attack() if isinstance(attack, SAP) else None
+        return first and dataclasses.replace(self, condition=dataclasses.replace(self.condition, attack=first))
+
+    def start_from(self, change: Tensor) -> "AttackJob":
+        """The same attack, started from a change that is known."""
+        attack = dataclasses.replace(self.condition.attack, start=change)
+        return dataclasses.replace(self, condition=dataclasses.replace(self.condition, attack=attack))
+
     @property
     def target(self) -> nn.Module:
         """The model that the attack is crafted on."""
@@ -72,15 +84,21 @@ class AttackJob:
         return self.ensemble.members[member]
 
 
-def craft_cached(job: AttackJob, batch: Batch, key: str, start: int, cache: Path | None) -> Batch:
+def craft_cached(
+    job: AttackJob, batch: Batch, key: str, start: int, cache: Path | None, make_key: Callable[[AttackJob], str]
+) -> Batch:
     """Return the attacked batch, from the cache where it is there; otherwise craft it and keep it there.
 
-    key: `job.key` · start: where the batch begins among the recordings of that key
+    key: `make_key(job)` · start: where the batch begins among the recordings of that key
     """
     path = cache / key[:16] / f"{start:06d}.safetensors" if cache else None
     found = _read_cached(path, batch)
     if found is not None:
         return batch._replace(signal=found.to(batch.signal.device))
+    first = job.first_job()
+    if first:
+        known = craft_cached(first, batch, make_key(first), start, cache, make_key)
+        job = job.start_from(known.signal - batch.signal)
     attacked = job.craft(batch, f"{key} {start}")
     if path:
         _write_cached(path, attacked)

@@ -131,7 +131,10 @@ def _predict_shard(context: EvaluationContext, shard: Shard) -> ShardResult:
     batch = context.data.batch(positions, first.input).to(first.device)
     job = context.job(shard.number, shard.group[0])
     if job:
-        batch = craft_cached(job, batch, shard.key, shard.start, context.cache)
+        covered = context.records[shard.number]
+        batch = craft_cached(
+            job, batch, shard.key, shard.start, context.cache, lambda one: one.key(context.data, covered)
+        )
     places = {row: shard.rows.index(row) for row in shard.shown}
     outputs = {e: context.ensembles[e].member_outputs(batch) for e in shard.group}
     return ShardResult(

@@ -5,6 +5,7 @@ at 300 Hz means the same for both networks. Padding is masked in every block and
 depend on how much of it there is.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import final
 
@@ -116,7 +117,13 @@ class _ResidualBlock(nn.Module):
 
 
 def _apply_mask(h: Tensor, mask: Tensor | None) -> Tensor:
-    return h if mask is None else h * mask
+    return h if mask is None else h * mask.to(h.dtype)  # half as many bytes where activations are bfloat16
+
+
+def _keep_precision(x: Tensor) -> AbstractContextManager[object]:
+    """Switch autocast off, where it is on."""
+    device = x.device.type
+    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
 
 
 def _next_mask(mask: Tensor | None) -> Tensor | None:
@@ -175,11 +182,18 @@ class CompactMember(nn.Module):
         return logits
 
     def embed(self, x: Tensor) -> Tensor:
-        """Return features (batch, feature): the input of the last layer."""
-        h, mask = self._stem_input(x)
-        for block in self.blocks:
+        """Return features (batch, feature): the input of the last layer.
+
+        Under autocast, the first convolution and the pooling keep the precision of x: a change of a few microvolts on
+        a large deflection is lost in bfloat16.
+        """
+        with _keep_precision(x):
+            h, mask = self._stem_input(x)
+            h, mask = self.blocks[0](h, mask), _next_mask(mask)
+        for block in self.blocks[1:]:
             h, mask = block(h, mask), _next_mask(mask)
-        features: Tensor = self.hidden(self.pooling(h, mask))
+        with _keep_precision(x):
+            features: Tensor = self.hidden(self.pooling(h.to(x.dtype), mask))
         return features
 
     def _stem_input(self, x: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -54,7 +54,10 @@ def _differ(name: str, options: dict[str, Any], epsilon: float) -> Iterator[str]
         if steps != (20, 0.1, epsilon):
             yield f"{steps[0]} steps of {steps[1]:g} epsilon, {steps[2]:g}"
     elif name == "harden" and {"share", "epsilon"} <= options.keys():
-        yield f"{options['share']:.0%} of each batch attacked by one step of up to {options['epsilon']:g}"
+        which = ", ".join(map(str, options.get("members") or ()))
+        yield f"{options['share']:.0%} of each batch attacked by one step of up to {options['epsilon']:g}" + (
+            f", members {which}" if which else ""
+        )
     else:
         yield ", ".join(f"{key} {value}" for key, value in options.items()) or "not a strategy of the paper"
 

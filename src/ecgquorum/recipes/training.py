@@ -100,6 +100,8 @@ class TrainingRecipe(RecipePart):
     ema:             decay of the moving average of the weights, which is validated, and kept at the end; 0: no average,
                      the epoch with the best accuracy on the tune part is kept
     refit_head:      in the end, fit the last layer again on the train part without repeats and augmentation
+    precision:       "float32", or "bfloat16": activations in training are rounded to it, which is faster on processors
+                     with AVX512-BF16 or AMX and slower on others; weights and validation stay float32
     """
 
     epochs: Count = 20
@@ -116,6 +118,7 @@ class TrainingRecipe(RecipePart):
     clip: Positive | None = None
     ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
     refit_head: bool = False
+    precision: Literal["float32", "bfloat16"] = "float32"
 
     @property
     def has_augmentation(self) -> bool:

@@ -74,7 +74,9 @@ class Phase:
         """
         for number in range(len(context.members)):
             step = context.step(number, batch, indices)
-            yield context.loss(step.with_batch(self.change_batch(step)))
+            with context.autocast():
+                changed = self.change_batch(step)
+            yield context.loss(step.with_batch(changed))
 
     def validate(self, context: "PhaseContext") -> Evaluation:
         """Evaluate the members on the tune part; the epoch with the best result is kept."""
@@ -182,14 +184,20 @@ class PhaseContext:
 
     def loss(self, step: Step) -> Tensor:
         """Return the cross-entropy of the step's batch and the strategy's terms, as this process's share of the sum."""
-        with shard_network(step.member, step.share):
+        dtype = step.batch.signal.dtype
+        with shard_network(step.member, step.share), self.autocast():
             if self._has_features:
                 logits, features = forward_with_features(step.member, step.batch.signal)
             else:
                 logits, features = step.member(step.batch.signal), step.features
+        logits, features = logits.to(dtype), features.to(dtype)
         step = replace(step, logits=logits, features=features)
         loss = F.cross_entropy(logits, step.batch.label, label_smoothing=self.options.label_smoothing)
         return (loss + self.strategy.loss_terms(step)) * step.share.weight
+
+    def autocast(self) -> torch.autocast:
+        """Return the context in which networks compute in the recipe's precision."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.options.precision == "bfloat16")
 
     @cached_property
     def _has_features(self) -> bool:
@@ -218,13 +226,13 @@ class PhaseContext:
             if isinstance(member, Tensor):
                 features.append(member[rows].to(self.device))
                 continue
-            with freeze(member), torch.no_grad():
+            with freeze(member), torch.no_grad(), self.autocast():
                 if self._has_features:
                     outputs, embedded = forward_with_features(member, own.signal)
-                    features.append(share.gather(embedded))
+                    features.append(share.gather(embedded.to(own.signal.dtype)))
                 else:
                     outputs = member(own.signal)
-            logits.append(share.gather(outputs))
+            logits.append(share.gather(outputs.to(own.signal.dtype)))
         if logits:
             self.stats.add_to_sum("earlier_seconds", time.perf_counter() - started)
         return features, logits

@@ -43,3 +43,19 @@ def test_epsilon_depends_on_the_scaling_unless_it_is_given():
     assert Harden(epsilon=3.0).prepare(facts("none")).epsilon == 3.0
     with pytest.raises(TrainingError, match="epsilon has no default"):
         Harden().prepare(facts("none"))
+
+
+def test_some_members_can_be_hardened_and_the_others_are_trained_as_without_it(context_of, tiny_ensemble):
+    strategy = Harden(epsilon=80.0, members=[1])
+    context = context_of(list(tiny_ensemble.members)[:2], strategy)
+    batch, indices = next(context.batches(0))
+    changed = [strategy.change_batch(context.step(number, batch, indices)).signal for number in (0, 1)]
+    assert (changed[0] == batch.signal).all() and (changed[1] != batch.signal).any()
+    assert strategy.describe(0) is None
+    assert strategy.describe(1) == Harden(epsilon=80.0).describe(1), "so that ensembles share hardened members"
+
+
+@pytest.mark.parametrize("members", [[3], [-1], ["1"], 1, [True]])
+def test_members_that_do_not_exist_are_explained(members):
+    with pytest.raises(TrainingError, match="strategy harden: members"):
+        Harden(epsilon=80.0, members=members).prepare(facts("microvolt"))

@@ -107,7 +107,8 @@ class DvergePhase(Phase):
         """Return this rank's rows of the source, changed for each member at the same layer."""
         layer = int(torch.randint(len(norm_layers(context.members[0])), (), generator=generator))
         source, target = context.own_rows(source), context.own_rows(target)
-        return [self._distill_from(member, source, target, layer) for member in context.members]
+        with context.autocast():
+            return [self._distill_from(member, source, target, layer) for member in context.members]
 
     def _distill_from(self, member: torch.nn.Module, source: Batch, target: Batch, layer: int) -> Batch:
         if self._strategy.epsilon is None:

@@ -1,12 +1,13 @@
 """Hardening: one-step adversarial training from the start."""
 
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import torch
 
 from ecgquorum.attacks import PGD
 from ecgquorum.cohorts import Batch
+from ecgquorum.errors import TrainingError
 from ecgquorum.training.step import Step
 from ecgquorum.training.strategies.strategy import RunFacts, Strategy, check_numbers, default_epsilon
 
@@ -22,21 +23,40 @@ class Harden(Strategy):
 
     share:   of every batch, at least one recording
     epsilon: the largest change, in the units of the input; None: 50 for microvolts, 0.05 for unit scaling
+    members: numbers of the members that are hardened, from 0; None: all
     """
 
     share: float = 0.5
     epsilon: float | None = None
+    members: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         check_numbers(self, "share", above=0, high=1)
         check_numbers(self, "epsilon", above=0)
+        if self.members is not None:
+            if not isinstance(self.members, list | tuple) or not all(type(one) is int for one in self.members):
+                raise TrainingError(f"strategy harden: members: expected numbers of members, found {self.members!r}")
+            object.__setattr__(self, "members", tuple(self.members))
 
     def prepare(self, run: RunFacts) -> Strategy:
-        """Fill in epsilon."""
+        """Check that the members exist, and fill in epsilon."""
+        strange = next((one for one in self.members or () if not 0 <= one < run.n_members), None)
+        if strange is not None:
+            raise TrainingError(
+                f"strategy harden: members: expected numbers from 0 to {run.n_members - 1}, found {strange}"
+            )
         return replace(self, epsilon=self.epsilon or default_epsilon(self, run, {"microvolt": 50.0, "unit": 0.05}))
+
+    def describe(self, member: int) -> dict[str, Any] | None:
+        """A hardened member is trained alike whichever others are hardened; the others as without this strategy."""
+        if self.members is not None and member not in self.members:
+            return None
+        return {name: value for name, value in self.parameters.items() if name != "members"}
 
     def change_batch(self, step: Step) -> Batch:
         """Attack the first recordings of the batch, which is in random order."""
+        if self.members is not None and step.index not in self.members:
+            return step.batch
         if self.epsilon is None:
             raise ValueError("epsilon is filled in by prepare")
         batch = step.batch
