@@ -13,6 +13,7 @@ from ecgquorum.errors import BundleError, ScorecardError
 from ecgquorum.recipes import parse_recipe
 from ecgquorum.report.findings import list_notes
 from ecgquorum.report.published_results import paper_value
+from ecgquorum.report.table_formats import to_csv, to_latex, to_markdown
 from ecgquorum.report.tables import build_tables
 
 
@@ -217,3 +218,22 @@ def test_hardened_strategies_are_compared_with_the_papers():
     assert paper_value(classes, "dec+part+harden", "accuracy", "natural", "", 0.0) == plain == pytest.approx(0.8558)
     assert paper_value(classes, "harden", "accuracy", "natural", "", 0.0) == pytest.approx(0.8382)
     assert paper_value(classes, "", "accuracy", "natural", "", 0.0) is None
+
+
+def test_seeds_of_a_strategy_share_a_row_with_their_mean_and_spread(card):
+    base = card.ensembles[0]
+    others = [replace(base, name=f"baseline seed {seed}", seed=seed) for seed in (1, 2)]
+    rows = [row for row in card.rows if row.ensemble == base.name]
+    natural = next(row for row in rows if (row.metric, row.attack, row.target) == ("accuracy", "natural", ""))
+    values = (0.80, 0.82, 0.87)
+    made = tuple(
+        replace(natural, ensemble=one.name, value=value, low=value - 0.02, high=value + 0.04)
+        for one, value in zip((base, *others), values, strict=True)
+    )
+    (table,) = build_tables(replace(card, ensembles=(base, *others), rows=made, comparisons=()))[:1]
+    ((name, (cell, *_)),) = table.rows
+    assert name == "baseline (3 seeds)"
+    assert (cell.estimate.value, cell.estimate.low, cell.estimate.high) == pytest.approx((83, 81, 87))
+    assert cell.spread == pytest.approx(100 * np.std(values, ddof=1))
+    for text in (to_markdown(table), to_latex(table), to_csv(table)):
+        assert "3.6" in text and "83.0" in text

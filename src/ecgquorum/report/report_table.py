@@ -1,19 +1,25 @@
 """A table of a report: named cells in rows and columns."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from ecgquorum.metrics import Estimate
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """Our value with its interval and the paper's value, in the unit of the table, or the reason why there is none."""
+    """Our value with its interval and the paper's value, in the unit of the table, or the reason why there is none.
+
+    spread: standard deviation over seeds, where the value is a mean over several
+    """
 
     estimate: Estimate | None
     paper: float | None = None
     reason: str = ""
     best: bool = False
     in_paper_setting: bool = True
+    spread: float | None = None
 
     @property
     def difference(self) -> float | None:
@@ -23,8 +29,11 @@ class TableCell:
         return self.estimate.value - self.paper
 
 
+Best = Callable[[list[float]], float]
+"""Chooses the best value of a column: `max` or `min`."""
+
 TableRow = tuple[str, tuple[TableCell, ...]]
-"""An ensemble and its cells."""
+"""The name of a strategy and its cells."""
 
 
 @dataclass(frozen=True)
@@ -56,3 +65,31 @@ class ReportTable:
     def compares(self) -> bool:
         """Whether the paper has a result for any cell."""
         return any(cell.paper is not None for _, cells in self.rows for cell in cells)
+
+
+def average(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the mean value, with the means of the lower and of the upper ends.
+
+    All are of the same recordings, so the interval of the mean is no wider than that.
+    """
+    return Estimate(*(fmean(each) for each in zip(*((one.value, one.low, one.high) for one in estimates), strict=True)))
+
+
+def mark_best(rows: list[TableRow], best: Best | None, compares: list[bool]) -> tuple[TableRow, ...]:
+    """Mark the best value of each column that compares ensembles, where there are several."""
+    if best is None or len(rows) < 2:
+        return tuple(rows)
+    tops = []
+    for number, column in enumerate(zip(*(cells for _, cells in rows), strict=True)):
+        values = [cell.estimate.value for cell in column if cell.estimate and compares[number]]
+        tops.append(best(values) if len(values) > 1 else None)
+    return tuple(
+        (
+            name,
+            tuple(
+                replace(cell, best=bool(cell.estimate and cell.estimate.value == top))
+                for cell, top in zip(cells, tops, strict=True)
+            ),
+        )
+        for name, cells in rows
+    )

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.errors import ScorecardError
+from ecgquorum.evaluation.comparisons import group_by_strategy
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.report.claims import ClaimResult, check_claims
 from ecgquorum.report.findings import is_simulated, list_notes
 from ecgquorum.report.published_results import paper_data_set
 from ecgquorum.report.report_table import ReportTable, TableCell
 from ecgquorum.report.table_formats import to_markdown
-from ecgquorum.report.tables import PAPER_METRICS, build_tables
+from ecgquorum.report.tables import PAPER_METRICS, build_tables, name_row
 from ecgquorum.report.templates import load_template
 
 _OURS = "dec+part"
@@ -72,7 +73,8 @@ def _format_result(result: ClaimResult) -> dict[str, str]:
 
 def _compare(card: Scorecard, tables: list[ReportTable]) -> Iterator[str]:
     """For each of the paper's metrics, compare our dec+part in the paper's setting with the paper's."""
-    own = [one.name for one in card.ensembles if one.strategy == _OURS and not one.deviations]
+    groups = group_by_strategy(card.ensembles)
+    own = [name_row(one) for one in groups if one.facts.strategy == _OURS and not one.facts.deviations]
     for table in tables:
         for name, cells in table.rows:
             pairs = [

@@ -14,12 +14,14 @@ def to_csv(table: ReportTable) -> str:
     """Format as CSV, one cell a line."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["ensemble", "heading", "column", "value", "low", "high", "paper", "difference", "reason"])
+    writer.writerow(
+        ["ensemble", "heading", "column", "value", "low", "high", "spread", "paper", "difference", "reason"]
+    )
     for name, cells in table.rows:
         for (heading, label), cell in zip(table.columns, cells, strict=True):
             found = cell.estimate
-            numbers = [found.value, found.low, found.high] if found else [None] * 3
-            rounded = ["" if n is None else f"{n:.4f}" for n in (*numbers, cell.paper, cell.difference)]
+            ours = [found.value, found.low, found.high] if found else [None] * 3
+            rounded = ["" if n is None else f"{n:.4f}" for n in (*ours, cell.spread, cell.paper, cell.difference)]
             writer.writerow([name, heading, label, *rounded, cell.reason])
     return text.getvalue()
 
@@ -57,7 +59,8 @@ def _format_cell(cell: TableCell, digits: int) -> str:
         return f"– ({cell.reason})"
     found = cell.estimate
     value = f"{found.value:.{digits}f}"
-    text = f"{f'**{value}**' if cell.best else value} ({found.low:.{digits}f} to {found.high:.{digits}f})"
+    spread = "" if cell.spread is None else f" ± {cell.spread:.{digits}f}"
+    text = f"{f'**{value}**' if cell.best else value}{spread} ({found.low:.{digits}f} to {found.high:.{digits}f})"
     if cell.paper is not None:
         text += f"; paper {cell.paper:.{digits}f}"
     if cell.difference is not None:
@@ -71,7 +74,8 @@ def _latex_cell(cell: TableCell, digits: int) -> str:
     found = cell.estimate
     value = f"{found.value:.{digits}f}"
     value = rf"\textbf{{{value}}}" if cell.best else value
-    return rf"{value} {{\scriptsize [{found.low:.{digits}f}, {found.high:.{digits}f}]}}"
+    spread = "" if cell.spread is None else rf" $\pm$ {cell.spread:.{digits}f}"
+    return rf"{value}{spread} {{\scriptsize [{found.low:.{digits}f}, {found.high:.{digits}f}]}}"
 
 
 def _paper_latex_cell(cell: TableCell, digits: int) -> str:

@@ -1,9 +1,11 @@
 """Tables of a report: our results with intervals, the paper's, and the differences."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import stdev
 from typing import Any
 
+from ecgquorum.evaluation.comparisons import EnsembleGroup, group_by_strategy
 from ecgquorum.evaluation.conditions import (
     ENSEMBLE,
     MASKING,
@@ -19,7 +21,7 @@ from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow
 from ecgquorum.evaluation.mixed_conditions import DRAWS
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.report.published_results import paper_data_set, paper_value, unchanged_kind
-from ecgquorum.report.report_table import ReportTable, TableCell, TableRow
+from ecgquorum.report.report_table import Best, ReportTable, TableCell, average, mark_best
 
 PAPER_METRICS = {
     "accuracy": "Accuracy (%)",
@@ -58,7 +60,6 @@ NOT_COMPARABLE = (
     "Not compared with the paper, whose results are normalised by the natural evaluated recordings: evaluate with "
     '`normalise = "authors"` for that.'
 )
-Best = Callable[[list[float]], float]
 _HEADINGS = {NATURAL: "", WORST: "worst of its own attacks", SHARED_WORST: SHARED_WORST}
 
 
@@ -98,15 +99,31 @@ def _build_table(
     best: Best | None = None,
     with_paper: bool = False,
 ) -> ReportTable:
-    """One row for each ensemble that has a value; `with_paper`: with the paper's results where it has any."""
+    """One row for each strategy that has a value; `with_paper`: with the paper's results where it has any.
+
+    Where a strategy was trained with several seeds, its cells are means over them.
+    """
     columns = tuple(columns)
     rows = []
-    for one in card.ensembles:
-        found = [next(card.find(ensemble=one.name, **column.wanted), None) for column in columns]
+    for group in group_by_strategy(card.ensembles):
+        found = [[row for name in group.names for row in _first_row(card, name, column)] for column in columns]
         if any(found):
-            rows.append((one.name, tuple(_make_cell(row, one, card if with_paper else None) for row in found)))
+            paper_of = card if with_paper else None
+            rows.append((name_row(group), tuple(_make_cell(each, group.facts, paper_of) for each in found)))
     headings = tuple((column.heading, column.label) for column in columns)
-    return ReportTable(name, title, note, headings, _mark_best(rows, best, [column.compares for column in columns]))
+    return ReportTable(name, title, note, headings, mark_best(rows, best, [column.compares for column in columns]))
+
+
+def name_row(group: EnsembleGroup) -> str:
+    """Return the name of a strategy's row: that of its ensemble, with the number of seeds where there are several."""
+    n_seeds = len(group.names)
+    return group.names[0] + (f" ({n_seeds} seeds)" if n_seeds > 1 else "")
+
+
+def _first_row(card: Scorecard, ensemble: str, column: _Column) -> list[MetricRow]:
+    """The row of an ensemble that fills a column; none where it was not evaluated."""
+    found = next(card.find(ensemble=ensemble, **column.wanted), None)
+    return [found] if found else []
 
 
 def _paper_table(card: Scorecard, metric: str, title: str) -> ReportTable:
@@ -269,13 +286,19 @@ def _heading(condition: Condition) -> str:
     return f"{what}, {condition.target}"
 
 
-def _make_cell(row: MetricRow | None, one: EnsembleFacts, paper_of: Scorecard | None) -> TableCell:
-    if row is None:
+def _make_cell(rows: list[MetricRow], one: EnsembleFacts, paper_of: Scorecard | None) -> TableCell:
+    """The cell of one value, or of those of several seeds."""
+    if not rows:
         return TableCell(None, None, "not evaluated")
-    paper = find_paper_value(row, paper_of) if paper_of else None
-    ours = row.estimate.times(100) if row.estimate else None
-    in_setting = not one.deviations
-    return TableCell(ours, None if paper is None else 100 * paper, row.reason, in_paper_setting=in_setting)
+    paper = find_paper_value(rows[0], paper_of) if paper_of else None
+    found = [row.estimate.times(100) for row in rows if row.estimate]
+    return TableCell(
+        average(found) if found else None,
+        None if paper is None else 100 * paper,
+        "" if found else rows[0].reason,
+        in_paper_setting=not one.deviations,
+        spread=stdev(one.value for one in found) if len(found) > 1 else None,
+    )
 
 
 def is_comparable(card: Scorecard, metric: str) -> bool:
@@ -290,23 +313,3 @@ def find_paper_value(row: MetricRow, card: Scorecard) -> float | None:
     if kind is None:
         return None
     return paper_value(card.data.classes, row.strategy, row.metric, kind, row.target, row.epsilon)
-
-
-def _mark_best(rows: list[TableRow], best: Best | None, compares: list[bool]) -> tuple[TableRow, ...]:
-    """Mark the best value of each column that compares ensembles, where there are several."""
-    if best is None or len(rows) < 2:
-        return tuple(rows)
-    tops = []
-    for number, column in enumerate(zip(*(cells for _, cells in rows), strict=True)):
-        values = [cell.estimate.value for cell in column if cell.estimate and compares[number]]
-        tops.append(best(values) if len(values) > 1 else None)
-    return tuple(
-        (
-            name,
-            tuple(
-                replace(cell, best=bool(cell.estimate and cell.estimate.value == top))
-                for cell, top in zip(cells, tops, strict=True)
-            ),
-        )
-        for name, cells in rows
-    )
