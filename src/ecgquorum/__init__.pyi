@@ -1,6 +1,7 @@
 # The public names, in the order that data flows. `__init__.py` reads this list; nothing else repeats it.
 from . import (
     attacks as attacks,
+    corruptions as corruptions,
     losses as losses,
     members as members,
     metrics as metrics,
