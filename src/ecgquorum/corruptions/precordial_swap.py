@@ -11,15 +11,15 @@ _ORDERS = {
     1: (2, 1, 3, 4, 5, 6),
     2: (2, 1, 4, 3, 5, 6),
     3: (2, 1, 4, 3, 6, 5),
-    4: (3, 2, 1, 6, 5, 4),
+    4: (6, 5, 3, 4, 2, 1),
     5: (6, 5, 4, 3, 2, 1),
 }
-"""Which electrode each of the leads V1 to V6 shows: one, two, three neighbours swapped; each half reversed; all reversed."""
+"""Which electrode each of the leads V1 to V6 shows."""
 
 
 @dataclass(frozen=True)
 class PrecordialSwap(Corruption):
-    """Chest leads in another order: one, two, then three pairs of neighbours; each half reversed; all reversed."""
+    """Chest leads in another order: one, two, then three pairs of neighbours; then V1 with V6 and V2 with V5; all reversed."""
 
     levels = (1.0, 2.0, 3.0, 4.0, 5.0)
     unit = "(order of chest leads)"
