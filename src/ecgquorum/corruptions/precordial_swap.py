@@ -19,7 +19,7 @@ _ORDERS = {
 
 @dataclass(frozen=True)
 class PrecordialSwap(Corruption):
-    """Chest leads in another order: one, two, then three pairs of neighbours; then V1 with V6 and V2 with V5; all reversed."""
+    """Chest leads in another order: 1 to 3 pairs of neighbours; V1 with V6 and V2 with V5; all."""
 
     levels = (1.0, 2.0, 3.0, 4.0, 5.0)
     unit = "(order of chest leads)"
