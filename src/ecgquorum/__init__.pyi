@@ -27,9 +27,12 @@ from .preprocessing import (
 from .cohorts import (
     Batch as Batch,
     Cohort as Cohort,
+    LabelMap as LabelMap,
+    MappedCohort as MappedCohort,
     SplitOptions as SplitOptions,
     build_cohort as build_cohort,
     fetch as fetch,
+    load_label_map as load_label_map,
     open_source as open_source,
 )
 from .members import BandFilter as BandFilter, build_member as build_member

@@ -31,7 +31,10 @@ def number(card, name, severity=0.0):
 def test_every_corruption_has_its_conditions(shifted):
     found = [(one.attack, one.epsilon) for one in shifted.conditions if one.target == "corruption"]
     assert found == [(kind, severity) for kind in KINDS for severity in (1.0, 5.0)]
-    assert [one.attack for one in shifted.conditions if one.target == "out of distribution"] == ["flat", "time-reversed"]
+    assert [one.attack for one in shifted.conditions if one.target == "out of distribution"] == [
+        "flat",
+        "time-reversed",
+    ]
     assert str(shifted.conditions[1]) == "muscle, severity 1"
     assert {len(positions) for positions in shifted.records[1:]} == {12}
     for metric in ("accuracy", "ece", "deferred_at_10"):
@@ -111,7 +114,10 @@ def test_the_reference_can_be_named(cohort, baseline, tiny_study):
 
 def test_strategies_are_compared_on_all_corruptions_together(shifted):
     (found,) = [one for one in shifted.comparisons if one.attack == "all corruptions" and one.metric == "accuracy"]
-    values = [shifted.estimate(ensemble=n, attack="all corruptions", metric="accuracy").value for n in ("baseline", "dec+part")]
+    values = [
+        shifted.estimate(ensemble=n, attack="all corruptions", metric="accuracy").value
+        for n in ("baseline", "dec+part")
+    ]
     assert found.values == pytest.approx(values, abs=1e-6)
     assert found.difference[0] == pytest.approx(values[0] - values[1], abs=1e-6)
     assert {one.target for one in shifted.comparisons} == {"", "corruption"}
@@ -119,9 +125,7 @@ def test_strategies_are_compared_on_all_corruptions_together(shifted):
 
 def test_prediction_sets_of_a_half_are_fitted_on_the_other(shifted):
     for e in range(2):
-        coverage = shifted.estimate(
-            ensemble=shifted.ensembles[e].name, attack="natural", metric="conformal_coverage"
-        )
+        coverage = shifted.estimate(ensemble=shifted.ensembles[e].name, attack="natural", metric="conformal_coverage")
         assert coverage.value >= 0.75  # 0.9 up to chance, of a few recordings
         corrupted = collect_corrupted(
             shifted.conditions, shifted.records, {c: p for (i, c), p in shifted.predictions.items() if i == e}

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from ecgquorum.cohorts import Batch, Cohort, Part, make_batch
+from ecgquorum.cohorts import Batch, Cohort, Part, hold_out_class, make_batch
 from ecgquorum.ensemble import Ensemble, Prediction
 from ecgquorum.errors import CohortError
 from ecgquorum.evaluation.transform_conditions import Signal, TransformCondition
@@ -239,7 +239,7 @@ class ArrayData(EvaluationData):
 def open_data(data: EvaluationInput, part: Part, ensemble: Ensemble) -> EvaluationData:
     """Wrap a part of a cohort, or arrays that are in the units of the ensemble's input."""
     if isinstance(data, Cohort):
-        return CohortData(data, part)
+        return CohortData(hold_out_class(data, ensemble.card.get("hold_out")), part)
     signal, labels = data
     return ArrayData(signal, labels, ensemble)
 
