@@ -87,7 +87,7 @@ def test_a_bundle_is_evaluated_on_a_cohort_of_other_classes_leads_and_rate(ecgqu
     card = Scorecard.load(out)
     assert card.data.classes == ("N", "A", "O", "~") and card.data.n_recordings["~"] == 0
     unseen = [one.attack for one in card.conditions if one.target == "out of distribution"]
-    assert "unseen LBBB" in unseen and "unseen PVC" not in unseen
+    assert "unseen RBBB" in unseen and "unseen PVC" not in unseen
     assert "the classes, leads and rate" in ecgquorum(
         "evaluate", tiny_run, "--cohort", cohort.path, "--out", out, "--ood", "noise", code=1
     ).stderr  # fmt: skip

@@ -81,5 +81,7 @@ def _choose_attacks(card: Scorecard, example: Example) -> list[int]:
     families: dict[tuple[str, str], list[int]] = {}
     for number in sorted(example.attacked):
         condition = card.conditions[number]
+        if not condition.is_attack:
+            continue
         families.setdefault((condition.attack, condition.target), []).append(number)
     return [numbers[min(1, len(numbers) - 1)] for numbers in list(families.values())[:_MOST]]
