@@ -15,7 +15,7 @@ _SIZE_MV = (1.0, 3.0)
 class Spikes(Corruption):
     """Spikes of 1 to 3 mV at random times, up or down, on all leads with random sizes."""
 
-    levels = (0.2, 0.5, 1.0, 2.0, 5.0)
+    levels = (0.1, 0.2, 0.5, 1.0, 2.0)
     unit = "spikes a second"
 
     def change(self, signal: Array, rate_hz: float, leads: tuple[str, ...], rng: Generator) -> Array:  # noqa: ARG002

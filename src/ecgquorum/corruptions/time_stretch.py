@@ -14,7 +14,7 @@ _PERIOD_S = (3.0, 10.0)
 class TimeStretch(Corruption):
     """The speed swings around the true one, by up to this share, with a period of 3 to 10 s."""
 
-    levels = (5.0, 10.0, 20.0, 35.0, 50.0)
+    levels = (2.0, 5.0, 10.0, 20.0, 35.0)
     unit = "% variation of speed"
 
     def change(self, signal: Array, rate_hz: float, leads: tuple[str, ...], rng: Generator) -> Array:  # noqa: ARG002

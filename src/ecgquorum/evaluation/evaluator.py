@@ -184,7 +184,7 @@ def _shift_rows(run: EvaluationRun, e: int, facts: list[EnsembleFacts]) -> Itera
         elif condition.is_attack:
             continue
         else:
-            values = shift_values(found, natural, positions, halves)
+            values = shift_values(found, natural, positions, halves, run.data.classes)
         for value in values:
             yield make_row(facts[e], run.data.data_hash, condition, len(positions), value)
     reference = choose_reference(facts, run.options.reference)

@@ -1,6 +1,6 @@
 """Metrics of recordings that differ from those of training: prediction sets, deferral, detection."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -23,7 +23,11 @@ def draw_halves(n_records: int, seed: int) -> Labels:
 
 
 def shift_values(
-    predictions: LabelledPredictions, natural: LabelledPredictions, positions: Labels, halves: Labels
+    predictions: LabelledPredictions,
+    natural: LabelledPredictions,
+    positions: Labels,
+    halves: Labels,
+    classes: Sequence[str],
 ) -> Iterator[MetricValue]:
     """Compare recordings under a condition with all natural ones, by which sets and thresholds are fitted.
 
@@ -36,6 +40,9 @@ def shift_values(
     level = f"{100 * (1 - ALPHA):.0f} %"
     for name, values in (("conformal_coverage", covered), ("conformal_set_size", size)):
         yield MetricValue(name, level, bootstrap(partial(metrics.weighted_mean, values), n_records))
+    for index, name in enumerate(classes):
+        share = partial(metrics.weighted_mean, predictions.predicted == index)
+        yield MetricValue("predicted_share", name, bootstrap(share, n_records))
     known, found = natural.scores(), predictions.scores()
     for score, values in found.items():
         if is_silent(predictions, score):

@@ -26,6 +26,7 @@ def build_shift_tables(card: Scorecard) -> list[ReportTable]:
         _accuracy_table(card),
         _score_table(card),
         _calibration_table(card),
+        _class_table(card),
         _ood_table(card, "ood_auroc", "ood", "Out of distribution: AUROC against natural recordings (%)"),
         _ood_table(
             card, "ood_fpr_at_95", "ood_fpr", "Out of distribution: accepted where 95 % of natural ones are (%)"
@@ -142,6 +143,35 @@ def _calibration_table(card: Scorecard) -> ReportTable:
     )
     title = "Calibration and prediction sets under corruptions at the highest severity (%)"
     return ReportTable("corruption_calibration", title, note, headings, rows)
+
+
+def _class_table(card: Scorecard) -> ReportTable:
+    """What is predicted at the highest severity, natural first."""
+    families, classes = list_families(card, CORRUPTION), card.data.classes
+    columns = [(one.name, label) for one in card.ensembles for label in classes]
+    places = [(NATURAL, "", 0.0), *((name, CORRUPTION, several[-1]) for name, several in families.items())]
+    rows = tuple(
+        (
+            attack,
+            tuple(
+                _cell(card, ensemble=one, epsilon=severity, **_of(attack, "predicted_share", label, target))
+                for one, label in columns
+            ),
+        )
+        for attack, target, severity in places
+        if families
+    )
+    noise = (
+        " A recording that is disturbed so much that it is called noise (~) counts as an error, although a person "
+        "might say the same."
+    )
+    return ReportTable(
+        "corruption_classes",
+        "Predicted classes under corruptions at the highest severity (% of recordings)",
+        "Equal rows mean that the corruption decides the answer." + (noise if "~" in classes else ""),
+        tuple(columns),
+        rows,
+    )
 
 
 def _ood_table(card: Scorecard, metric: str, name: str, title: str) -> ReportTable:
