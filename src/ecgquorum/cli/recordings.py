@@ -1,4 +1,4 @@
-"""Commands that write recordings: simulate, convert, corrupt."""
+"""Commands that write recordings: simulate, convert."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -51,7 +51,7 @@ def simulate(
     names = split_names(leads) if leads else STANDARD_LEADS
     recording = simulate_recording(label, seed=seed, seconds=seconds, rate_hz=rate, leads=names, noise=noise).recording
     write(recording, out, overwrite=force)
-    _print_written(recording, out)
+    print_written(recording, out)
 
 
 @app.command(rich_help_panel=RECORDINGS)
@@ -76,35 +76,9 @@ def convert(
     if correction:
         kept = "" if units else f"; written as stated, give --units {correction.used} to correct it"
         print_warning(f"{source}: wrong units: {correction}{kept}")
-    _print_written(recording, target)
+    print_written(recording, target)
 
 
-@app.command(rich_help_panel=RECORDINGS)
-def corrupt(
-    source: File,
-    target: Annotated[Path, typer.Argument(help="The file to write: .hea (WFDB), .edf, .csv or .npz.")],
-    kind: Annotated[
-        str, typer.Option(help="A corruption such as muscle, mains, lead-off or reversal-ra-la (docs/corruptions.md).")
-    ],
-    severity: Annotated[int, typer.Option(min=1, max=5, help="From 1, slight, to 5, severe.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same disturbance.")] = 0,
-    rate: Rate = None,
-    leads: Leads = None,
-    units: Units = None,
-    force: Force = False,
-) -> None:
-    """Disturb a recording as electrodes, devices and people do, and write it to a file."""
-    from ecgquorum import read, write
-    from ecgquorum._internal.seeds import numpy_generator
-    from ecgquorum.corruptions import build_corruption
-
-    corruption = build_corruption(kind, severity)
-    recording = read(source, file_defaults(rate, leads, units), sandbox=True)
-    corrupted = corruption(recording, generator=numpy_generator(seed, "corrupt", kind))
-    write(corrupted, target, overwrite=force)
-    _print_written(corrupted, target)
-    print_line(f"{kind}, severity {severity}: {corruption}")
-
-
-def _print_written(recording: "Recording", path: Path) -> None:
+def print_written(recording: "Recording", path: Path) -> None:
+    """Print the leads, length and rate of a recording that was written."""
     print_line(f"{path}: {', '.join(recording.leads)}, {recording.seconds:.1f} s at {recording.rate_hz:g} Hz")

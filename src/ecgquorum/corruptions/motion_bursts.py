@@ -21,7 +21,7 @@ class MotionBursts(Corruption):
     """Bursts of broad noise at -9 dB that cover a share of the recording."""
 
     levels = (5.0, 10.0, 20.0, 35.0, 60.0)
-    unit = "% of the recording at -9 dB SNR"
+    unit = "% of the time at -9 dB SNR"
 
     def change(self, signal: Array, rate_hz: float, leads: tuple[str, ...], rng: Generator) -> Array:
         """Add noise of the electrodes inside bursts of 0.5 to 3 s."""

@@ -22,7 +22,7 @@ class PrecordialSwap(Corruption):
     """Chest leads in another order: 1 to 3 pairs of neighbours; V1 with V6 and V2 with V5; all."""
 
     levels = (1.0, 2.0, 3.0, 4.0, 5.0)
-    unit = "(order of chest leads)"
+    unit = "(order of leads)"
 
     def applies_to(self, leads: tuple[str, ...]) -> bool:
         """Only to recordings with all six chest leads."""
