@@ -62,7 +62,7 @@ def corruptions(
         _check_guard(guard, records)
     if plot or guard:
         return
-    rows = [("corruption", "1", "2", "3", "4", "5")]
+    rows: list[tuple[str, ...]] = [("corruption", "1", "2", "3", "4", "5")]
     units = [""]
     for name in CORRUPTIONS:
         kind = CORRUPTIONS.get(name)

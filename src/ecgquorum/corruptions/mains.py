@@ -29,4 +29,5 @@ class Mains(AdditiveNoise):
             phase = rng.uniform(0, 2 * np.pi)
             if number == 1 or number * chosen < rate_hz / 2:
                 hum += size * np.sin(2 * np.pi * number * chosen * time + phase)
-        return np.multiply.outer(rng.uniform(0.3, 1.0, n_sources) * rng.choice([-1.0, 1.0], n_sources), hum)
+        sizes = rng.uniform(0.3, 1.0, n_sources) * rng.choice([-1.0, 1.0], n_sources)
+        return np.asarray(np.multiply.outer(sizes, hum))

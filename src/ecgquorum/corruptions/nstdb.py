@@ -41,7 +41,7 @@ class RecordedNoise(AdditiveNoise):
         rows = rng.integers(len(recorded), size=n_sources)
         starts = rng.integers(recorded.shape[1], size=n_sources)
         places = (starts[:, None] + np.arange(n_samples)) % recorded.shape[1]
-        return recorded[rows[:, None], places]
+        return np.asarray(recorded[rows[:, None], places])
 
 
 @dataclass(frozen=True)

@@ -27,4 +27,4 @@ class PacingSpikes(Corruption):
         pulses = np.zeros(signal.shape[1])
         for offset in range(max(1, round(width))):
             pulses[np.minimum(places + offset, len(pulses) - 1)] = min(1.0, width)
-        return signal + self.level * sizes * pulses
+        return np.asarray(signal + self.level * sizes * pulses)

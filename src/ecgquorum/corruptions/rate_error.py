@@ -23,4 +23,4 @@ class RateError(Corruption):
         """Read the recording at another speed."""
         factor = 1 + self.level / 100
         speed = factor if rng.random() < 0.5 else 1 / factor
-        return read_at(signal, speed * np.arange(signal.shape[1]))
+        return read_at(signal, speed * np.arange(signal.shape[1], dtype=np.float64))

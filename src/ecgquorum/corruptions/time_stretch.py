@@ -31,4 +31,4 @@ def read_at(signal: Array, places: Array) -> Array:
     n_samples = signal.shape[1]
     before = np.floor(places).astype(int)
     share = places - before
-    return (1 - share) * signal[:, before % n_samples] + share * signal[:, (before + 1) % n_samples]
+    return np.asarray((1 - share) * signal[:, before % n_samples] + share * signal[:, (before + 1) % n_samples])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ecgquorum import metrics
 from ecgquorum.evaluation.conditions import ALL_CORRUPTIONS, CORRUPTION, OOD, Condition
-from ecgquorum.evaluation.corruption_summary import collect_corrupted, mean_accuracy, mean_augrc
+from ecgquorum.evaluation.corruption_summary import CorruptedPredictions, collect_corrupted, mean_accuracy, mean_augrc
 from ecgquorum.evaluation.metric_rows import RECIPE_TABLES, EnsembleFacts
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.metrics import Array, Metric, paired_difference, replicate
@@ -116,7 +116,10 @@ def _compare_corrupted(
         if (corrupted := collect_corrupted(conditions, records, {c: p for (i, c), p in predictions.items() if i == e}))
     }
     condition = Condition(ALL_CORRUPTIONS, CORRUPTION)
-    makers = {"accuracy": mean_accuracy, "augrc_risk": partial(mean_augrc, score="risk")}
+    makers: dict[str, Callable[[CorruptedPredictions], Metric]] = {
+        "accuracy": mean_accuracy,
+        "augrc_risk": partial(mean_augrc, score="risk"),
+    }
     for name, make_metric in makers.items():
         replicates = {e: replicate(make_metric(one), one.n_records) for e, one in found.items()}
         for pair in pairs:

@@ -90,7 +90,7 @@ class CohortData(EvaluationData):
     """One part of a cohort."""
 
     def __init__(self, cohort: Cohort, part: Part) -> None:
-        self.cohort, self.part = cohort, part
+        self.cohort, self.part, self._part = cohort, part, part
         self._indices = cohort.part(part)
         if len(self._indices) == 0:
             raise CohortError(f"{cohort.path}: the {part} part has no recordings; choose another part to evaluate on")
@@ -110,7 +110,7 @@ class CohortData(EvaluationData):
         """Change the recordings at their own length; the random numbers depend on the recording and the kind."""
         cohort = self.cohort
         if change.unseen:
-            return [cohort.unseen_signal(change.unseen, self.part, row) for row in rows]
+            return [cohort.unseen_signal(change.unseen, self._part, row) for row in rows]
         return [
             change.apply(cohort.signal(int(self._indices[i])), cohort.rate_hz, cohort.leads, self.hashes[i], seed)
             for i in positions
@@ -124,7 +124,7 @@ class CohortData(EvaluationData):
     @property
     def unseen_classes(self) -> dict[str, int]:
         """Classes of the cohort that a mapping of its labels left out."""
-        return self.cohort.count_unseen(self.part)
+        return self.cohort.count_unseen(self._part)
 
     def unseen_batches(self, spec: InputSpec, size: int) -> Iterator[Batch]:
         """Yield the part, and the tune part too where the test part is evaluated."""

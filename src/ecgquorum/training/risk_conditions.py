@@ -74,7 +74,8 @@ RISK_CORRUPTIONS = (
 )
 """Corruptions that the risk is fitted with; others are left for tests of what it does under unknown ones."""
 
-RISK_SEVERITIES = (3, 5)
+RISK_SEVERITIES = (3, 4)
+"""At 5, a person might not give the recording its label either."""
 
 
 def default_conditions(spec: InputSpec) -> Sequence[RiskCondition]:
