@@ -9,6 +9,7 @@ from ecgquorum.errors import ScorecardError
 from ecgquorum.evaluation.comparisons import compare_ensembles
 from ecgquorum.evaluation.conditions import ALL_CORRUPTIONS, ENSEMBLE, SHARED_WORST, WORST, WORST_KINDS, Condition
 from ecgquorum.evaluation.corruption_summary import choose_reference, summary_rows
+from ecgquorum.evaluation.examples import Example
 from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow, make_row
 from ecgquorum.evaluation.metric_values import metric_values
 from ecgquorum.evaluation.predictions import LabelledPredictions
@@ -47,7 +48,6 @@ def _merge_group(cards: list[Scorecard]) -> Scorecard:
             known = {_row_key(row) for row in rows[number]}
             named = (replace(row, ensemble=ensembles[number].name) for row in card.find(ensemble=facts.name))
             rows[number] += [row for row in named if row.attack not in _ANEW and _row_key(row) not in known]
-    numbers = {number: conditions.index(condition) for number, condition in enumerate(first.conditions)}
     whole = replace(
         first,
         ensembles=tuple(ensembles),
@@ -55,14 +55,7 @@ def _merge_group(cards: list[Scorecard]) -> Scorecard:
         records=tuple(_find_records(condition, cards) for condition in conditions),
         predictions=predictions,
         evaluation=evaluation,
-        examples=tuple(
-            replace(
-                example,
-                attacked={numbers[c]: signal for c, signal in example.attacked.items()},
-                ensembles={numbers[c]: names for c, names in example.ensembles.items()},
-            )
-            for example in first.examples
-        ),
+        examples=_merge_examples(cards, conditions),
     )
     return replace(
         whole,
@@ -71,6 +64,18 @@ def _merge_group(cards: list[Scorecard]) -> Scorecard:
         ),
         comparisons=tuple(compare_ensembles(ensembles, conditions, whole.records, predictions)),
     )
+
+
+def _merge_examples(cards: list[Scorecard], conditions: list[Condition]) -> tuple[Example, ...]:
+    """The examples of all cards; a recording that several have is one example under the conditions of all."""
+    merged: dict[int, Example] = {}
+    for card in cards:
+        for example in card.examples:
+            known = merged.setdefault(example.position, replace(example, attacked={}, ensembles={}))
+            for c, signal in example.attacked.items():
+                known.attacked.setdefault(conditions.index(card.conditions[c]), signal)
+                known.ensembles.setdefault(conditions.index(card.conditions[c]), example.ensembles[c])
+    return tuple(merged.values())
 
 
 def _summary_rows(card: Scorecard, e: int) -> Iterator[MetricRow]:

@@ -16,7 +16,8 @@ _MOST = 2  # attacks shown of each example
 
 def examples_figure(card: Scorecard) -> Figure | None:
     """Draw each example as it is and under attacks; beside it each ensemble's class, probability and uncertainty."""
-    shown = [(example, number) for example in card.examples for number in (0, *_choose_attacks(card, example))]
+    attacked = [example for example in card.examples if _choose_attacks(card, example)] or card.examples
+    shown = [(example, number) for example in attacked for number in (0, *_choose_attacks(card, example))]
     if not shown:
         return None
     seconds = max(len(example.natural) / example.rate_hz for example in card.examples)

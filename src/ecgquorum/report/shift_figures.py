@@ -45,7 +45,7 @@ def heat_map_figure(card: Scorecard) -> Figure | None:
                 place = list(families).index(condition.attack), severities.index(condition.epsilon)
                 lost[place] = 100 * (natural - card.predictions[e, c].correct.mean())
         _draw_matrix(ax, lost, (0.0, 60.0), "Reds")
-        ax.set(title=one.name, xlabel="severity")
+        ax.set(title=one.name, xlabel="severity", ylabel="corruption")
         ax.set_xticks(range(len(severities)), [f"{severity:g}" for severity in severities])
         ax.set_yticks(range(len(families)), list(families) if e % 3 == 0 else [""] * len(families))
     return figure
@@ -65,7 +65,7 @@ def ood_figure(card: Scorecard) -> Figure | None:
         ]
         matrix = np.array([[np.nan if cell is None else 100 * cell.value for cell in row] for row in found])
         _draw_matrix(ax, matrix, (0.0, 100.0), "RdBu")
-        ax.set(title=one.name)
+        ax.set(title=one.name, xlabel="score", ylabel="set out of distribution")
         ax.set_xticks(range(len(scores)), [score.replace("_", " ") for score in scores], rotation=35, ha="right")
         ax.set_yticks(range(len(sets)), sets if e % 3 == 0 else [""] * len(sets))
     return figure
@@ -73,12 +73,11 @@ def ood_figure(card: Scorecard) -> Figure | None:
 
 def corruption_examples_figure(card: Scorecard) -> Figure | None:
     """The first example on ECG paper: natural, under each corruption, and what stands for it out of distribution."""
-    example = next(iter(card.examples), None)
+    shifted = {c for c, condition in enumerate(card.conditions) if condition.target in (CORRUPTION, OOD)}
+    example = next((one for one in card.examples if shifted & one.attacked.keys()), None)
     if example is None:
         return None
-    numbers = [c for c in sorted(example.attacked) if card.conditions[c].target in (CORRUPTION, OOD)]
-    if not numbers:
-        return None
+    numbers = sorted(shifted & example.attacked.keys())
     n_samples = round(_SECONDS * example.rate_hz)
     width_mm, height_mm = paper_size_mm(min(n_samples, len(example.natural)) / example.rate_hz, _HEIGHT_MV)
     shown = [0, *numbers]
