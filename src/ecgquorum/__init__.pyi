@@ -1,6 +1,7 @@
 # The public names, in the order that data flows. `__init__.py` reads this list; nothing else repeats it.
 from . import (
     attacks as attacks,
+    corruptions as corruptions,
     losses as losses,
     members as members,
     metrics as metrics,
@@ -26,9 +27,12 @@ from .preprocessing import (
 from .cohorts import (
     Batch as Batch,
     Cohort as Cohort,
+    LabelMap as LabelMap,
+    MappedCohort as MappedCohort,
     SplitOptions as SplitOptions,
     build_cohort as build_cohort,
     fetch as fetch,
+    load_label_map as load_label_map,
     open_source as open_source,
 )
 from .members import BandFilter as BandFilter, build_member as build_member

@@ -37,6 +37,10 @@ class AttackError(EcgQuorumError):
     """An attack cannot be run on this classifier, or in this norm."""
 
 
+class CorruptionError(EcgQuorumError):
+    """A corruption does not apply to these leads, or lacks the noise that it needs."""
+
+
 class TrainingError(EcgQuorumError):
     """A training run cannot start or continue."""
 

@@ -7,11 +7,11 @@ from torch import nn
 
 from ecgquorum import Cohort, Ensemble, InputSpec, RiskCondition, RiskOptions, fit_risk, load_ensemble
 from ecgquorum.cohorts import Batch
+from ecgquorum.corruptions import AmplitudeError, list_corruptions
 from ecgquorum.errors import CohortError, EcgQuorumError, FittingError, MemberError
 from ecgquorum.metrics import error_auroc
-from ecgquorum.simulation.noise import muscle_noise
 from ecgquorum.training import corruption_condition, default_conditions
-from ecgquorum.training.risk_conditions import add_noise, gain_error
+from ecgquorum.training.risk_conditions import RISK_CORRUPTIONS
 
 RATE_HZ = 100.0
 
@@ -196,19 +196,16 @@ def test_a_member_without_features_leaves_a_training_ensemble_in_its_mode():
     assert ensemble.training
 
 
-@pytest.mark.parametrize("snr_db", [6.0, -3.0])
-def test_noise_has_the_signal_to_noise_ratio_that_it_names(snr_db):
-    signal = np.random.default_rng(0).normal(size=(2, 500)) + 3.0
-    noisy = add_noise(lambda rng, x, _: muscle_noise(rng, *x.shape, 1.0), snr_db)(
-        np.random.default_rng(1), signal, 100.0
-    )
-    power = ((noisy - signal) ** 2).mean()
-    assert 10 * np.log10(signal.var(axis=1).mean() / power) == pytest.approx(snr_db)
+def test_the_default_corruptions_apply_to_any_leads():
+    names = [one.name for one in default_conditions(InputSpec(("ECG",), RATE_HZ, "unit", 0.6))]
+    assert names[4:6] == ["baseline-wander, severity 3", "baseline-wander, severity 4"]
+    assert set(RISK_CORRUPTIONS) <= set(list_corruptions(("ECG",)))
+    assert not [name for name in names if name.startswith("amplitude-error")]  # scaled to the peak
 
 
 def test_corruptions_depend_on_the_recording_and_the_seed_alone():
     cohort, ensemble = make_cohort(40), make_ensemble()
-    condition = corruption_condition("gain", gain_error(2.0))
+    condition = corruption_condition(AmplitudeError(severity=3))
     whole = condition.make(ensemble, cohort, np.arange(10), 3).signal
     part = condition.make(ensemble, cohort, np.arange(4, 6), 3).signal
     assert torch.equal(whole[4:6], part)

@@ -73,7 +73,7 @@ def cohort_info(path: Annotated[Path, typer.Argument(help="The cohort's folder."
 
 @cohort_app.command("fetch")
 def cohort_fetch(
-    name: Annotated[str, typer.Argument(help="physionet2017 or cpsc2018.")],
+    name: Annotated[str, typer.Argument(help="physionet2017, cpsc2018 or nstdb, the recorded noise for corruptions.")],
     out: Annotated[Path | None, typer.Option(help="Folder to download to. Default: data/NAME.")] = None,
     url: Annotated[
         str | None, typer.Option(help="A mirror with the same layout and a SHA256SUMS.txt. Default: physionet.org.")
@@ -84,4 +84,9 @@ def cohort_fetch(
 
     with console_progress("files", err) as progress:
         folder = fetch(name, out or Path("data") / name, url=url, progress=progress)
-    print_line(f"{name} is in {folder}; build a cohort with: ecgquorum cohort build {folder} --out DIR")
+    use = (
+        f"name it in ECGQUORUM_NSTDB={folder} to use: ecgquorum corrupt IN OUT --kind muscle-nstdb"
+        if name == "nstdb"
+        else f"build a cohort with: ecgquorum cohort build {folder} --out DIR"
+    )
+    print_line(f"{name} is in {folder}; {use}")

@@ -107,10 +107,65 @@ def print_cohort(cohort: "Cohort") -> None:
 
 
 def print_scorecard(card: "Scorecard") -> None:
-    """Print the accuracy under every condition, with its 95 % interval."""
-    title, _, rows = str(card.table("accuracy")).partition("\n")
+    """Print the accuracy under every condition, with its 95 % interval; under corruptions, one line for each."""
+    from dataclasses import replace
+
+    from ecgquorum.evaluation.conditions import ALL_CORRUPTIONS, CORRUPTION, OOD
+
+    corrupted = {str(one) for one in card.conditions if one.target == CORRUPTION} | {ALL_CORRUPTIONS}
+    table = card.table("accuracy")
+    shown = replace(table, rows=tuple(row for row in table.rows if row[0] not in corrupted))
+    title, _, rows = str(shown).partition("\n")
     out.print(title, style="bold", markup=False)
     out.print(rows, markup=False)
+    for one in card.ensembles:
+        if any(condition.target == CORRUPTION for condition in card.conditions):
+            _print_corruptions(card, one.name)
+        if any(condition.target == OOD for condition in card.conditions):
+            _print_unknown(card, one.name)
+
+
+def _print_corruptions(card: "Scorecard", ensemble: str) -> None:
+    """Print one line for each corruption, one column for each severity."""
+    from ecgquorum.evaluation.conditions import ALL_CORRUPTIONS, CORRUPTION
+
+    conditions = [one for one in card.conditions if one.target == CORRUPTION]
+    severities = sorted({one.epsilon for one in conditions})
+    found = {
+        (row.attack, row.epsilon): row.value
+        for row in card.find(ensemble=ensemble, target=CORRUPTION, metric="accuracy")
+    }
+    out.print(f"{ensemble}: accuracy (%) under corruptions, by severity", style="bold", markup=False)
+    rows = [("", *(f"{severity:g}" for severity in severities))]
+    rows += [
+        (f"  {name}", *(_percent(found.get((name, severity))) for severity in severities))
+        for name in dict.fromkeys(one.attack for one in conditions)
+    ]
+    print_table(rows)
+    summary = {row.metric: row for row in card.find(ensemble=ensemble, attack=ALL_CORRUPTIONS) if row.metric != "augrc"}
+    relative = ", ".join(
+        f"{name.replace('_', ' ')} {_percent(summary[name].value)} % of that of {summary[name].detail}"
+        for name in ("mean_corruption_error", "relative_corruption_error")
+        if name in summary and summary[name].detail != ensemble
+    )
+    print_line(f"  mean over corruptions: {_percent(summary['accuracy'].value)}{'; ' if relative else ''}{relative}")
+
+
+def _print_unknown(card: "Scorecard", ensemble: str) -> None:
+    """Print one line for each set out of distribution, one column for each score."""
+    found = {(row.attack, row.detail): row.value for row in card.find(ensemble=ensemble, metric="ood_auroc")}
+    scores = list(dict.fromkeys(score for _, score in found))
+    out.print(f"{ensemble}: out of distribution, AUROC (%) against natural, by score", style="bold", markup=False)
+    rows = [("", *(score.replace("_", " ") for score in scores))]
+    rows += [
+        (f"  {name}", *(_percent(found.get((name, score))) for score in scores))
+        for name in dict.fromkeys(name for name, _ in found)
+    ]
+    print_table(rows)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f}"
 
 
 def print_table(rows: Sequence[tuple[str, ...]], notes: Sequence[str] = ()) -> None:

@@ -1,7 +1,7 @@
 """Commands that evaluate ensembles and report the results: evaluate, report."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Whe
 from ecgquorum.errors import RecipeError, ScorecardError
 from ecgquorum.progress import console_progress
 from ecgquorum.recipes import EvaluationRecipe, load_study
+
+if TYPE_CHECKING:
+    from ecgquorum import Cohort, Ensemble, MappedCohort
 
 
 @app.command(rich_help_panel=ENSEMBLES)
@@ -35,8 +38,37 @@ def evaluate(
     epsilons: Annotated[
         str | None, typer.Option(help="Strengths of the attacks, in input units (µV for the shipped models): 10,50.")
     ] = None,
+    corruptions: Annotated[
+        str | None,
+        typer.Option(
+            help="Corruptions instead of attacks: all, or names such as muscle,lead-off (docs/corruptions.md)."
+        ),
+    ] = None,
+    severities: Annotated[
+        str | None, typer.Option(help="Severities of the corruptions, 1 to 5: 1,3,5. Default: all five.")
+    ] = None,
+    ood: Annotated[
+        str | None,
+        typer.Option(
+            help="Recordings out of distribution instead of attacks: all, or names such as noise,eeg; unseen: classes "
+            "that the models do not know."
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            help="Ensemble by whose errors corruption errors are divided. Default: the baseline, or the first."
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="For a cohort with other classes, leads or rate: a TOML file whose table [labels] has lines such as "
+            'AF = "A", class of the cohort = class of the model; lead = "II" above it for a model of one lead.'
+        ),
+    ] = None,
     records: Annotated[
-        int | None, typer.Option(min=1, help="Attack at most this many recordings, drawn at random.")
+        int | None, typer.Option(min=1, help="Attack or corrupt at most this many recordings, drawn at random.")
     ] = None,
     part: Annotated[
         str | None, typer.Option(help="Part of the cohort: test (default), or tune while you still make choices.")
@@ -51,7 +83,7 @@ def evaluate(
     threads: Threads = None,
     address: Address = None,
 ) -> None:
-    """Evaluate ensembles on natural and attacked recordings, every metric with its 95 % interval.
+    """Evaluate ensembles on natural, attacked or corrupted recordings, every metric with its 95 % interval.
 
     All bundles are evaluated on the same recordings; attacks on members that they share run once.
     """
@@ -59,23 +91,31 @@ def evaluate(
     from ecgquorum.evaluation import evaluate_recipe
     from ecgquorum.training import choose_device
 
+    shifted = corruptions is not None or ood is not None
     evaluation = (load_study(protocol).evaluation if protocol else EvaluationRecipe()).change(
-        attacks=tuple(attack) if attack else None,
+        attacks=tuple(attack) if attack else () if shifted and not protocol else None,
         epsilons=_parse_numbers("--epsilons", epsilons),
         records=records,
         part=part,
+        corruptions=split_names(corruptions) if corruptions is not None else None,
+        severities=_parse_severities(severities),
+        ood=split_names(ood) if ood is not None else None,
+        reference=reference,
     )
     if out.suffix != ".json" or out.is_dir():
         raise ScorecardError(f"{out}: expected the name of a file that ends in .json")
     where = choose_device(device)
     ensembles = name_ensembles(load_ensemble(run, member=member, device=where) for run in runs)
+    opened = Cohort(cohort)
+    if labels:
+        opened = _map_labels(opened, labels, next(iter(ensembles.values())), evaluation)
     with (
         choose_executor(executor, workers, threads, address, device) as chosen,
         console_progress("evaluate") as progress,
     ):
         card = evaluate_recipe(
             ensembles,
-            Cohort(cohort),
+            opened,
             evaluation,
             cache=store,
             progress=progress,
@@ -118,6 +158,23 @@ def report(
         print_line(f"scorecard: {merged[0].save(out)}")
         return
     print_line(f"report: {write_report(cards, out)}")
+
+
+def _map_labels(cohort: "Cohort", path: Path, ensemble: "Ensemble", evaluation: EvaluationRecipe) -> "MappedCohort":
+    """Map the cohort's classes, leads and rate to those of the ensemble, and print what was mapped."""
+    from ecgquorum import MappedCohort, load_label_map
+
+    mapped = MappedCohort(cohort, ensemble.classes, ensemble.input, load_label_map(path))
+    for line in mapped.describe(evaluation.part):
+        print_line(line)
+    return mapped
+
+
+def _parse_severities(text: str | None) -> tuple[int, ...] | None:
+    numbers = _parse_numbers("--severities", text)
+    if numbers is not None and not (numbers and set(numbers) <= {1, 2, 3, 4, 5}):
+        raise RecipeError(f"--severities: expected numbers from 1 to 5 such as 1,3,5, found {text!r}")
+    return tuple(map(int, numbers)) if numbers else None
 
 
 def _parse_numbers(option: str, text: str | None) -> tuple[float, ...] | None:

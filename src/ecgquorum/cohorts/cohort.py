@@ -114,6 +114,16 @@ class Cohort:
         """Positions in `indices`, the shortest recording first."""
         return np.argsort([self.rows[index].n_samples for index in indices], kind="stable")
 
+    def count_unseen(self, part: Part) -> dict[str, int]:  # noqa: ARG002 (none here; see `MappedCohort`)
+        """Classes that a mapping of labels left out, and how many recordings of the part have them."""
+        return {}
+
+    def unseen_signal(self, name: str, part: Part, number: int) -> NDArray[np.float32]:
+        """(lead, time) of a recording of a class that was left out."""
+        raise CohortError(
+            f"{self.path}: there is no recording {number} of the {part} part whose class {name} is left out"
+        )
+
     def verify(self) -> None:
         """Read every sample; raise if one has changed since the cohort was built."""
         for index, row in enumerate(self.rows):

@@ -1,4 +1,4 @@
-"""Download the two data sets from PhysioNet; files are checked by SHA-256 and a stopped download is resumed."""
+"""Download data sets and recorded noise from PhysioNet; each file is checked by SHA-256, a stopped one resumed."""
 
 import hashlib
 import http.client
@@ -43,6 +43,12 @@ DATA_SETS = {
         "https://physionet.org/files/challenge-2020/1.0.2/",
         r"^training/cpsc_2018/.*\.(hea|mat)$",
         "CC BY 4.0; cite Liu et al. 2018 and Perez Alday et al. 2020",
+    ),
+    "nstdb": DataSet(
+        "MIT-BIH Noise Stress Test Database",
+        "https://physionet.org/files/nstdb/1.0.0/",
+        r"^(bw|em|ma)\.(hea|dat)$",
+        "Open Data Commons Attribution 1.0; cite Moody et al. 1984 and PhysioNet",
     ),
 }
 

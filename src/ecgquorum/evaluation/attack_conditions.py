@@ -10,7 +10,7 @@ import torch
 
 from ecgquorum.attacks import ATTACKS, Attack, build_attack
 from ecgquorum.errors import AttackError
-from ecgquorum.evaluation.conditions import ENSEMBLE, MASKING, MIXED, NATURAL, SHARED_WORST, WORST, Condition
+from ecgquorum.evaluation.conditions import ENSEMBLE, MIXED, RESERVED_NAMES, Condition
 from ecgquorum.evaluation.fingerprint import describe_value
 from ecgquorum.evaluation.options import EvaluationOptions
 from ecgquorum.preprocessing import InputSpec
@@ -40,7 +40,7 @@ class AttackCondition:
             object.__setattr__(self, "target", type(self.attack).default_target)
         if self.target != ENSEMBLE and not re.fullmatch(r"member \d+", self.target):
             raise AttackError(f'{self.name}: the target must be "{ENSEMBLE}" or "member 0", not {self.target!r}')
-        if self.name in (NATURAL, WORST, SHARED_WORST, MASKING) or self.name.startswith(MIXED):
+        if self.name in RESERVED_NAMES or self.name.startswith(MIXED):
             raise AttackError(f"an attack cannot be called {self.name!r}, which tables use for something else")
         if isinstance(self.attack.epsilon, torch.Tensor):
             raise AttackError(f"{self.name}: an attack to be evaluated needs one epsilon for all recordings")

@@ -10,9 +10,11 @@ from functools import partial
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ecgquorum import metrics
-from ecgquorum.evaluation.conditions import Condition
+from ecgquorum.evaluation.conditions import ALL_CORRUPTIONS, CORRUPTION, OOD, Condition
+from ecgquorum.evaluation.corruption_summary import CorruptedPredictions, collect_corrupted, mean_accuracy, mean_augrc
 from ecgquorum.evaluation.metric_rows import RECIPE_TABLES, EnsembleFacts
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.metrics import Array, Metric, paired_difference, replicate
@@ -25,7 +27,7 @@ class Comparison:
     """A metric of two strategies under one condition, and the difference of the first from the second.
 
     first, second: names of ensembles: the trainings of one strategy, with one or several seeds, that were evaluated
-    metric:        "accuracy", or "r_iu_authors": R_iu as in the authors' notebook, whatever `normalise` is
+    metric:        "accuracy"; "r_iu_authors": R_iu as in the authors' notebook, whatever `normalise` is; "augrc_risk"
     values:        of the first and of the second, each the mean over its seeds
     spreads:       standard deviations over seeds; None for one seed
     difference:    with the 2.5 % and 97.5 % quantiles over recordings that are drawn for both sides alike
@@ -71,12 +73,18 @@ def group_by_strategy(ensembles: Sequence[EnsembleFacts]) -> list[EnsembleGroup]
 def compare_ensembles(
     ensembles: Sequence[EnsembleFacts],
     conditions: Sequence[Condition],
+    records: Sequence[NDArray[np.int64]],
     predictions: Mapping[tuple[int, int], LabelledPredictions],
 ) -> Iterator[Comparison]:
-    """Compare every two strategies that are otherwise trained alike, under every condition that both have."""
+    """Compare every two strategies that are otherwise trained alike, under every condition that both have.
+
+    All corruptions together are a condition too; recordings out of distribution are none, since they have no label.
+    """
     groups = [group for group in group_by_strategy(ensembles) if group.facts.strategy]
     pairs = [(one, other) for one, other in combinations(groups, 2) if _is_alike(one.facts, other.facts)]
     for number, condition in enumerate(conditions) if pairs else ():
+        if condition.target == OOD:
+            continue
         found = {e: predictions[e, number] for e in range(len(ensembles)) if (e, number) in predictions}
         for name, make_metric in _METRICS.items():
             replicates = {
@@ -89,6 +97,37 @@ def compare_ensembles(
                 if all(sides):
                     n_records = len(found[next(e for e in pair[0].numbers if e in found)].labels)
                     yield from _compare(sides, condition, name, n_records)
+
+    if pairs and any(condition.target == CORRUPTION for condition in conditions):
+        yield from _compare_corrupted(ensembles, pairs, conditions, records, predictions)
+
+
+def _compare_corrupted(
+    ensembles: Sequence[EnsembleFacts],
+    pairs: list[tuple[EnsembleGroup, EnsembleGroup]],
+    conditions: Sequence[Condition],
+    records: Sequence[NDArray[np.int64]],
+    predictions: Mapping[tuple[int, int], LabelledPredictions],
+) -> Iterator[Comparison]:
+    """Compare the means over all corruptions: accuracy, and AUGRC by the risk."""
+    found = {
+        e: corrupted
+        for e in range(len(ensembles))
+        if (corrupted := collect_corrupted(conditions, records, {c: p for (i, c), p in predictions.items() if i == e}))
+    }
+    condition = Condition(ALL_CORRUPTIONS, CORRUPTION)
+    makers: dict[str, Callable[[CorruptedPredictions], Metric]] = {
+        "accuracy": mean_accuracy,
+        "augrc_risk": partial(mean_augrc, score="risk"),
+    }
+    for name, make_metric in makers.items():
+        replicates = {e: replicate(make_metric(one), one.n_records) for e, one in found.items()}
+        for pair in pairs:
+            numbers = [[e for e in group.numbers if e in found] for group in pair]
+            kinds = {(found[e].n_records, *found[e].kinds) for several in numbers for e in several}
+            if all(numbers) and len(kinds) == 1:
+                sides = [{ensembles[e].name: replicates[e] for e in several} for several in numbers]
+                yield from _compare(sides, condition, name, found[numbers[0][0]].n_records)
 
 
 def _is_alike(one: EnsembleFacts, other: EnsembleFacts) -> bool:

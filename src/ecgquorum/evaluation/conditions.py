@@ -1,4 +1,4 @@
-"""Conditions of an evaluation: natural recordings, and attacks by name, target and strength."""
+"""Conditions of an evaluation: natural recordings, attacks, corruptions, and recordings of no class of the model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,12 +24,27 @@ ENSEMBLE = "ensemble"
 MEMBERS = "members"
 """The target of rows about members instead of an attack."""
 
+CORRUPTION = "corruption"
+"""The target of corruptions, whose strength is the severity, 1 to 5."""
+
+ALL_CORRUPTIONS = "all corruptions"
+"""The mean over severities, then over corruptions."""
+
+OOD = "out of distribution"
+"""The target of sets of recordings that are no ECG of the model's classes."""
+
+RESERVED_NAMES = (NATURAL, WORST, SHARED_WORST, MASKING, ALL_CORRUPTIONS)
+"""Names in tables that no attack or corruption can have."""
+
 N_MIXED = 3
 
 
 @dataclass(frozen=True)
 class Condition:
     """An attack by its name in tables, the model it was crafted on, and its strength in the units of the input.
+
+    A corruption has the target "corruption" and its severity as strength, a set of other recordings "out of
+    distribution".
 
     records: how many recordings it was crafted for; None: all
     """
@@ -39,7 +54,16 @@ class Condition:
     epsilon: float = 0.0
     records: int | None = None
 
+    @property
+    def is_attack(self) -> bool:
+        """Whether it is an attack: neither natural, nor a corruption, nor out of distribution."""
+        return self.attack != NATURAL and self.target not in (CORRUPTION, OOD)
+
     def __str__(self) -> str:
+        if self.target == CORRUPTION:
+            return f"{self.attack}, severity {self.epsilon:g}"
+        if self.target == OOD:
+            return f"{self.attack} ({OOD})"
         return self.attack if self.attack == NATURAL else f"{self.attack} on {self.target}, {self.epsilon:g}"
 
 
@@ -49,7 +73,7 @@ def find_mixtures(conditions: Sequence[Condition]) -> list[tuple[str, str, tuple
     An attack that was crafted for some recordings only cannot be mixed.
     """
     found = []
-    for attack, target in dict.fromkeys((c.attack, c.target) for c in conditions if c.attack != NATURAL):
+    for attack, target in dict.fromkeys((c.attack, c.target) for c in conditions if c.is_attack):
         numbers = [i for i, c in enumerate(conditions) if (c.attack, c.target, c.records) == (attack, target, None)]
         if len(numbers) >= N_MIXED:
             found.append((attack, target, tuple(sorted(numbers, key=lambda i: conditions[i].epsilon)[:N_MIXED])))

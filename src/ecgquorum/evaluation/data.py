@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from ecgquorum.cohorts import Batch, Cohort, Part
+from ecgquorum.cohorts import Batch, Cohort, Part, hold_out_class, make_batch
 from ecgquorum.ensemble import Ensemble, Prediction
 from ecgquorum.errors import CohortError
+from ecgquorum.evaluation.transform_conditions import Signal, TransformCondition
 from ecgquorum.members import valid_span
 from ecgquorum.metrics import Labels
 from ecgquorum.preprocessing import InputSpec
@@ -49,6 +50,22 @@ class EvaluationData(ABC):
         """Return these recordings in the units of the model's input."""
 
     @abstractmethod
+    def change(self, positions: Labels, rows: Sequence[int], change: TransformCondition, seed: int) -> list[Signal]:
+        """Return recordings as a corruption leaves them, or other ones in their place: (lead, time) in millivolts.
+
+        rows: the positions as numbers among the recordings of the condition
+        """
+
+    @abstractmethod
+    def batch_changed(self, signals: list[Signal], positions: Labels, spec: InputSpec) -> Batch:
+        """Return changed recordings in the units of the model's input."""
+
+    @property
+    def unseen_classes(self) -> dict[str, int]:
+        """Classes that the ensembles do not know, and how many recordings the part has of each."""
+        return {}
+
+    @abstractmethod
     def unseen_batches(self, spec: InputSpec, size: int) -> Iterator[Batch]:
         """Yield all recordings that the members were not trained on, in batches of at most `size`."""
 
@@ -73,7 +90,7 @@ class CohortData(EvaluationData):
     """One part of a cohort."""
 
     def __init__(self, cohort: Cohort, part: Part) -> None:
-        self.cohort, self.part = cohort, part
+        self.cohort, self.part, self._part = cohort, part, part
         self._indices = cohort.part(part)
         if len(self._indices) == 0:
             raise CohortError(f"{cohort.path}: the {part} part has no recordings; choose another part to evaluate on")
@@ -88,6 +105,26 @@ class CohortData(EvaluationData):
     def batch(self, positions: Labels, spec: InputSpec) -> Batch:
         """Return these recordings scaled and brought to the window that `spec` asks for."""
         return self.cohort.batch(self._indices[positions], spec)
+
+    def change(self, positions: Labels, rows: Sequence[int], change: TransformCondition, seed: int) -> list[Signal]:
+        """Change the recordings at their own length; the random numbers depend on the recording and the kind."""
+        cohort = self.cohort
+        if change.unseen:
+            return [cohort.unseen_signal(change.unseen, self._part, row) for row in rows]
+        return [
+            change.apply(cohort.signal(int(self._indices[i])), cohort.rate_hz, cohort.leads, self.hashes[i], seed)
+            for i in positions
+        ]
+
+    def batch_changed(self, signals: list[Signal], positions: Labels, spec: InputSpec) -> Batch:
+        """Scale the recordings and bring them to the window that `spec` asks for."""
+        labels = self.labels[positions].tolist()
+        return make_batch([spec.scale(signal) for signal in signals], spec.n_window, labels)
+
+    @property
+    def unseen_classes(self) -> dict[str, int]:
+        """Classes of the cohort that a mapping of its labels left out."""
+        return self.cohort.count_unseen(self._part)
 
     def unseen_batches(self, spec: InputSpec, size: int) -> Iterator[Batch]:
         """Yield the part, and the tune part too where the test part is evaluated."""
@@ -129,6 +166,7 @@ class ArrayData(EvaluationData):
         self.source, self.part, self.n_train = "arrays", "test", 0
         self.classes, self.class_names = ensemble.classes, {name: name for name in ensemble.classes}
         self.leads, self.rate_hz = spec.leads, spec.rate_hz
+        self._factor = 1e-3 if spec.scaling == "microvolt" else 1.0
         self._check()
         self.has_traces = self._signal.ndim == 3
         self.ids = tuple(str(number) for number in range(len(self.labels)))
@@ -142,6 +180,21 @@ class ArrayData(EvaluationData):
         valid = valid_span(signal) > 0 if self.has_traces else torch.ones_like(signal, dtype=torch.bool)
         return Batch(signal, valid, torch.from_numpy(self.labels[positions]))
 
+    def change(self, positions: Labels, rows: Sequence[int], change: TransformCondition, seed: int) -> list[Signal]:  # noqa: ARG002
+        """Change the recordings, which keep their padding; input that is not in microvolts is taken for millivolts."""
+        if not self.has_traces:
+            raise CohortError("corruptions need recordings as (record, lead, time)")
+        return [
+            change.apply(self._factor * self._signal[i], self.rate_hz, self.leads, self.hashes[i], seed, self._valid[i])
+            for i in positions
+        ]
+
+    def batch_changed(self, signals: list[Signal], positions: Labels, spec: InputSpec) -> Batch:  # noqa: ARG002
+        """Return the changed recordings in the input's units again."""
+        signal = torch.from_numpy(np.stack(signals).astype(np.float32) / np.float32(self._factor))
+        valid = torch.from_numpy(self._valid[positions][:, None])
+        return Batch(signal, valid, torch.from_numpy(self.labels[positions]))
+
     def unseen_batches(self, spec: InputSpec, size: int) -> Iterator[Batch]:
         """Yield all recordings."""
         return (self.batch(some, spec) for some in np.split(np.arange(len(self)), range(size, len(self), size)))
@@ -152,11 +205,10 @@ class ArrayData(EvaluationData):
             return np.arange(len(positions))
         return np.argsort(self._valid.sum(axis=1)[positions], kind="stable")
 
-    def millivolts(self, position: int, lead: int, spec: InputSpec) -> tuple[NDArray[np.float32], float]:
+    def millivolts(self, position: int, lead: int, spec: InputSpec) -> tuple[NDArray[np.float32], float]:  # noqa: ARG002
         """Return one lead in millivolts; input that is scaled to its peak is returned as it is."""
-        factor = 1e-3 if spec.scaling == "microvolt" else 1.0
         inside = self._valid[position]
-        return np.asarray(factor * self._signal[position, lead, inside], dtype=np.float32), factor
+        return np.asarray(self._factor * self._signal[position, lead, inside], dtype=np.float32), self._factor
 
     def predict_train(self, ensemble: Ensemble) -> Prediction:  # noqa: ARG002
         """Raise an error: arrays have no train part."""
@@ -187,7 +239,7 @@ class ArrayData(EvaluationData):
 def open_data(data: EvaluationInput, part: Part, ensemble: Ensemble) -> EvaluationData:
     """Wrap a part of a cohort, or arrays that are in the units of the ensemble's input."""
     if isinstance(data, Cohort):
-        return CohortData(data, part)
+        return CohortData(hold_out_class(data, ensemble.card.get("hold_out")), part)
     signal, labels = data
     return ArrayData(signal, labels, ensemble)
 

@@ -10,22 +10,26 @@ import torch
 from torch import Tensor
 
 from ecgquorum.attacks import Attack
+from ecgquorum.corruptions import Corruption
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.ensemble.bundle import software_versions
 from ecgquorum.errors import MemberError, ScorecardError
 from ecgquorum.evaluation.attack_conditions import AttackCondition, describe_evaluation, make_conditions
 from ecgquorum.evaluation.comparisons import compare_ensembles
 from ecgquorum.evaluation.conditions import (
+    CORRUPTION,
     ENSEMBLE,
     MASKING,
     MEMBERS,
     MIXED,
     NATURAL,
+    OOD,
     WORST,
     Condition,
     choose_records,
     find_mixtures,
 )
+from ecgquorum.evaluation.corruption_summary import choose_reference, summary_rows
 from ecgquorum.evaluation.data import EvaluationInput, open_data
 from ecgquorum.evaluation.diversity import diversity_values
 from ecgquorum.evaluation.ensemble_names import hash_score_models, name_ensembles, read_training_facts
@@ -38,6 +42,8 @@ from ecgquorum.evaluation.options import EvaluationOptions
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.evaluation.runner import EvaluationRun
 from ecgquorum.evaluation.scorecard import DataFacts, Scorecard
+from ecgquorum.evaluation.shift_metrics import draw_halves, ood_values, shift_values
+from ecgquorum.evaluation.transform_conditions import corruption_conditions, describe_shift, ood_conditions
 from ecgquorum.evaluation.worst_case import worst_of_all
 from ecgquorum.members import embed, freeze
 from ecgquorum.metrics import UNDEFINED, Array
@@ -52,19 +58,22 @@ def evaluate(
     ensembles: Ensemble | Mapping[str, Ensemble],
     data: EvaluationInput,
     attacks: Iterable[Attack | AttackCondition | str] | None = None,
+    corruptions: Iterable[Corruption | str] | None = None,
     *,
     options: EvaluationOptions = EvaluationOptions(),  # noqa: B008 (frozen)
     cache: str | Path | None = None,
     executor: Executor | None = None,
     progress: Progress = NO_PROGRESS,
 ) -> Scorecard:
-    """Classify recordings with every ensemble, natural and under every attack, and compute all metrics.
+    """Classify recordings with every ensemble, natural and under every attack and corruption; compute all metrics.
 
     ensembles: one, or several by their names in tables; members may be any `nn.Module`
     data:      a cohort, of which `options.part` is taken, or arrays (x, y): x (record, lead, time) in the units of the
                model's input, zero where it is padded, and y (record,) the numbers of the classes
     attacks:   `[PGD(10.0), PGD(50.0)]` are crafted on member 0; `AttackCondition(PGD(10.0), "ensemble", records=100)`
                says otherwise; a name such as "pgd" stands for the paper's strengths; None: natural recordings only
+    corruptions: `[Muscle(severity=3)]`, or names such as "muscle" or "all" for `options.severities`; sets of recordings
+               out of distribution are in `options.ood`
     cache:     folder where attacked recordings are kept, so that an interrupted evaluation can continue
     executor:  classifies in other processes; None: in this one
     """
@@ -77,10 +86,14 @@ def evaluate(
     conditions = make_conditions(attacks or (), first.input)
     if options.masking_epsilon is None:
         options = replace(options, masking_epsilon=_choose_masking_epsilon(conditions))
-    run = EvaluationRun(ensembles, opened, conditions, options, Path(cache) if cache else None, progress)
-    described = describe_evaluation(conditions, options, first.input)
+    records = options.shift_records
+    shifted = corruption_conditions(corruptions or (), options.severities, opened.leads, records)
+    shifted += ood_conditions(options.ood, opened.leads, opened.unseen_classes, records)
+    run = EvaluationRun(ensembles, opened, [*conditions, *shifted], options, Path(cache) if cache else None, progress)
+    described = describe_evaluation(conditions, options, first.input) | describe_shift(shifted)
     run.run(executor)
     facts = [_describe_facts(run, e) for e in range(len(run.ensembles))]
+    described["reference"] = facts[choose_reference(facts, options.reference)].name
     counts = {name: int((opened.labels == i).sum()) for i, name in enumerate(opened.classes)}
     return Scorecard(
         data=DataFacts(
@@ -96,7 +109,9 @@ def evaluate(
         ),
         ensembles=tuple(facts),
         conditions=tuple(run.conditions),
-        rows=tuple(row for e in range(len(facts)) for row in _make_rows(run, e, facts[e])),
+        rows=tuple(
+            row for e in range(len(facts)) for row in (*_make_rows(run, e, facts[e]), *_shift_rows(run, e, facts))
+        ),
         ids=opened.ids,
         labels=opened.labels,
         records=tuple(run.records),
@@ -104,7 +119,7 @@ def evaluate(
         examples=tuple(run.examples),
         evaluation=described,
         versions=software_versions(),
-        comparisons=tuple(compare_ensembles(facts, run.conditions, run.predictions)),
+        comparisons=tuple(compare_ensembles(facts, run.conditions, run.records, run.predictions)),
     )
 
 
@@ -138,7 +153,8 @@ def _make_rows(run: EvaluationRun, e: int, facts: EnsembleFacts) -> Iterator[Met
     values = partial(metric_values, classes=run.data.classes, normalise=run.options.normalise)
     predictions = {number: run.predictions[e, number] for number in range(len(run.conditions))}
     for number, condition in enumerate(run.conditions):
-        yield from rows(condition, len(run.records[number]), values(predictions[number]))
+        if condition.target != OOD:
+            yield from rows(condition, len(run.records[number]), values(predictions[number]))
     for epsilon, worst in worst_of_all(run.conditions, run.records, predictions):
         yield from rows(Condition(WORST, ENSEMBLE, epsilon), len(worst.labels), values(worst))
     for attack, target, numbers in find_mixtures(run.conditions):
@@ -153,6 +169,26 @@ def _make_rows(run: EvaluationRun, e: int, facts: EnsembleFacts) -> Iterator[Met
         batch = run.data.batch(positions, ensemble.input).to(ensemble.device)
         checks = check_gradient_masking(ensemble, batch, strength, run.options.seed)
         yield from rows(Condition(MASKING, ENSEMBLE, strength), len(positions), checks)
+
+
+def _shift_rows(run: EvaluationRun, e: int, facts: list[EnsembleFacts]) -> Iterator[MetricRow]:
+    """Metrics under corruptions and of recordings out of distribution, and of all corruptions together."""
+    if not any(condition.target in (CORRUPTION, OOD) for condition in run.conditions):
+        return
+    run.report_progress(f"shift of {facts[e].name}")
+    natural, halves = run.predictions[e, 0], draw_halves(len(run.data), run.options.seed)
+    for number, condition in enumerate(run.conditions):
+        found, positions = run.predictions[e, number], run.records[number]
+        if condition.target == OOD:
+            values = ood_values(found, natural.at(positions))
+        elif condition.is_attack:
+            continue
+        else:
+            values = shift_values(found, natural, positions, halves, run.data.classes)
+        for value in values:
+            yield make_row(facts[e], run.data.data_hash, condition, len(positions), value)
+    reference = choose_reference(facts, run.options.reference)
+    yield from summary_rows(facts, run.data.data_hash, run.conditions, run.records, run.predictions, (e, reference))
 
 
 def _choose_masking_epsilon(conditions: list[AttackCondition]) -> float | None:

@@ -7,12 +7,17 @@ import numpy as np
 
 from ecgquorum.errors import ScorecardError
 from ecgquorum.evaluation.comparisons import compare_ensembles
-from ecgquorum.evaluation.conditions import ENSEMBLE, SHARED_WORST, WORST, WORST_KINDS, Condition
+from ecgquorum.evaluation.conditions import ALL_CORRUPTIONS, ENSEMBLE, SHARED_WORST, WORST, WORST_KINDS, Condition
+from ecgquorum.evaluation.corruption_summary import choose_reference, summary_rows
+from ecgquorum.evaluation.examples import Example
 from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow, make_row
 from ecgquorum.evaluation.metric_values import metric_values
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.evaluation.worst_case import worst_of_all
+
+_ANEW = (*WORST_KINDS, ALL_CORRUPTIONS)
+"""Rows that depend on several conditions or ensembles, and are computed anew."""
 
 
 def merge_scorecards(cards: Sequence[Scorecard]) -> list[Scorecard]:
@@ -25,7 +30,7 @@ def merge_scorecards(cards: Sequence[Scorecard]) -> list[Scorecard]:
 
 def _merge_group(cards: list[Scorecard]) -> Scorecard:
     first = cards[0]
-    evaluation = first.evaluation | {"attacks": _merge_attacks(cards)}
+    evaluation = first.evaluation | {"attacks": _merge_attacks(cards)} | _merge_shift(cards)
     conditions = list(dict.fromkeys(condition for card in cards for condition in card.conditions))
     ensembles: list[EnsembleFacts] = []
     rows: list[list[MetricRow]] = []
@@ -42,8 +47,7 @@ def _merge_group(cards: list[Scorecard]) -> Scorecard:
                     predictions.setdefault((number, conditions.index(condition)), card.predictions[e, c])
             known = {_row_key(row) for row in rows[number]}
             named = (replace(row, ensemble=ensembles[number].name) for row in card.find(ensemble=facts.name))
-            rows[number] += [row for row in named if row.attack not in WORST_KINDS and _row_key(row) not in known]
-    numbers = {number: conditions.index(condition) for number, condition in enumerate(first.conditions)}
+            rows[number] += [row for row in named if row.attack not in _ANEW and _row_key(row) not in known]
     whole = replace(
         first,
         ensembles=tuple(ensembles),
@@ -51,27 +55,40 @@ def _merge_group(cards: list[Scorecard]) -> Scorecard:
         records=tuple(_find_records(condition, cards) for condition in conditions),
         predictions=predictions,
         evaluation=evaluation,
-        examples=tuple(
-            replace(
-                example,
-                attacked={numbers[c]: signal for c, signal in example.attacked.items()},
-                ensembles={numbers[c]: names for c, names in example.ensembles.items()},
-            )
-            for example in first.examples
-        ),
+        examples=_merge_examples(cards, conditions),
     )
     return replace(
         whole,
-        rows=tuple(row for e in range(len(ensembles)) for row in (*rows[e], *_worst_rows(whole, e))),
-        comparisons=tuple(compare_ensembles(ensembles, conditions, predictions)),
+        rows=tuple(
+            row for e in range(len(ensembles)) for row in (*rows[e], *_worst_rows(whole, e), *_summary_rows(whole, e))
+        ),
+        comparisons=tuple(compare_ensembles(ensembles, conditions, whole.records, predictions)),
     )
+
+
+def _merge_examples(cards: list[Scorecard], conditions: list[Condition]) -> tuple[Example, ...]:
+    """The examples of all cards; a recording that several have is one example under the conditions of all."""
+    merged: dict[int, Example] = {}
+    for card in cards:
+        for example in card.examples:
+            known = merged.setdefault(example.position, replace(example, attacked={}, ensembles={}))
+            for c, signal in example.attacked.items():
+                known.attacked.setdefault(conditions.index(card.conditions[c]), signal)
+                known.ensembles.setdefault(conditions.index(card.conditions[c]), example.ensembles[c])
+    return tuple(merged.values())
+
+
+def _summary_rows(card: Scorecard, e: int) -> Iterator[MetricRow]:
+    """All corruptions together, relative to the reference of the first scorecard."""
+    name = card.evaluation.get("reference", "")
+    reference = choose_reference(card.ensembles, name if name in [one.name for one in card.ensembles] else "")
+    return summary_rows(card.ensembles, card.data.data, card.conditions, card.records, card.predictions, (e, reference))
 
 
 def _worst_rows(card: Scorecard, e: int) -> Iterator[MetricRow]:
     """The worst of the ensemble's own attacks, and where ensembles had different ones, of those that all had."""
-    by_ensemble = [
-        [c for c in range(len(card.conditions)) if (i, c) in card.predictions] for i in range(len(card.ensembles))
-    ]
+    attacks = [c for c, condition in enumerate(card.conditions) if c == 0 or condition.is_attack]
+    by_ensemble = [[c for c in attacks if (i, c) in card.predictions] for i in range(len(card.ensembles))]
     shared = [c for c in by_ensemble[0] if all(c in numbers for numbers in by_ensemble)]
     kinds = {WORST: by_ensemble[e]}
     if any(numbers != shared for numbers in by_ensemble):
@@ -102,6 +119,14 @@ def _merge_attacks(cards: list[Scorecard]) -> list[dict[str, object]]:
                     "attack another name"
                 )
     return list(known.values())
+
+
+def _merge_shift(cards: list[Scorecard]) -> dict[str, list[object]]:
+    """The corruptions, severities and sets of all cards."""
+    return {
+        key: list(dict.fromkeys(value for card in cards for value in card.evaluation.get(key, ())))
+        for key in ("corruptions", "severities", "ood")
+    }
 
 
 def _is_same_model(one: EnsembleFacts, other: EnsembleFacts) -> bool:

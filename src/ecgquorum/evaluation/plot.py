@@ -6,33 +6,54 @@ from matplotlib.figure import Figure
 
 from ecgquorum._internal.figure_style import GREY, make_panels, marker_style, use_style
 from ecgquorum.errors import ScorecardError
-from ecgquorum.evaluation.conditions import ENSEMBLE, MASKING, MEMBERS, MIXED, NATURAL, SHARED_WORST, WORST_KINDS
+from ecgquorum.evaluation.conditions import (
+    CORRUPTION,
+    ENSEMBLE,
+    MASKING,
+    MEMBERS,
+    MIXED,
+    NATURAL,
+    OOD,
+    SHARED_WORST,
+    WORST_KINDS,
+)
 from ecgquorum.evaluation.metric_values import metric_values
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.metrics import Estimate, Labels
 
 
 def plot_metric(card: Scorecard, metric: str = "accuracy", label: str = "", *, worst: bool = True) -> Figure:
-    """Draw one panel for each attack, with 95 % intervals as bands; without attacks, one bar for each ensemble.
+    """Draw one panel for each attack, with 95 % intervals as bands; without attacks, for each corruption.
+
+    Without either, there is one bar for each ensemble.
 
     label: of the vertical axis · worst: whether to add a panel with the worst of all attacks
     """
-    rows = [row for row in card.find(metric=metric, detail="") if row.estimate and row.target != MEMBERS]
+    without = (MEMBERS, OOD)
+    rows = [row for row in card.find(metric=metric, detail="") if row.estimate and row.target not in without]
     if not rows:
         raise ScorecardError(f"the scorecard has no metric {metric!r} to draw")
     label = label or f"{metric} (%)"
     attacks = [row for row in rows if row.attack not in (NATURAL, MASKING) and not row.attack.startswith(MIXED)]
+    attacks = [row for row in attacks if row.target != CORRUPTION] or [row for row in attacks if row.epsilon]
     families = list(
         dict.fromkeys((row.attack, row.target) for row in attacks if worst or row.attack not in WORST_KINDS)
     )
     with use_style():
-        if not families:
-            return _plot_natural(card, metric, label)
-        figure, axes = make_panels(len(families), columns=3)
-        for ax, family in zip(axes, families, strict=True):
-            _plot_family(ax, card, metric, family)
-            ax.set_ylabel(label)
-        add_legend(axes)
+        return plot_families(card, metric, families, label) if families else _plot_natural(card, metric, label)
+
+
+def plot_families(
+    card: Scorecard, metric: str, families: list[tuple[str, str]], label: str, *, detail: str = ""
+) -> Figure:
+    """Draw a metric against the strength, one panel for each attack or corruption: its name and target."""
+    small = len(families) > 9
+    columns, width, height = (5, 2.9, 2.2) if small else (3, 4.3, 3.3)
+    figure, axes = make_panels(len(families), columns=columns, width=width, height=height)
+    for ax, family in zip(axes, families, strict=True):
+        _plot_family(ax, card, metric, family, detail)
+        ax.set_ylabel(label)
+    add_legend(axes)
     return figure
 
 
@@ -50,16 +71,23 @@ def _plot_natural(card: Scorecard, metric: str, label: str) -> Figure:
     return figure
 
 
-def _plot_family(ax: Axes, card: Scorecard, metric: str, family: tuple[str, str]) -> None:
+def _plot_family(ax: Axes, card: Scorecard, metric: str, family: tuple[str, str], detail: str = "") -> None:
     attack, target = family
     for e, one in enumerate(card.ensembles):
         rows = sorted(
-            card.find(ensemble=one.name, attack=attack, target=target, metric=metric, detail=""),
+            card.find(ensemble=one.name, attack=attack, target=target, metric=metric, detail=detail),
             key=lambda row: row.epsilon,
         )
         positions = find_records(card, attack, target, e)
-        values = [_natural_value(card, e, metric, positions) if rows else None, *(row.estimate for row in rows)]
+        values = [_natural_value(card, e, metric, positions, detail) if rows else None, *(row.estimate for row in rows)]
         draw_band(ax, [0.0, *(row.epsilon for row in rows)], values, e, one.name, scale=100.0)
+    if target == CORRUPTION:
+        ax.set_title(attack)
+        ax.set_xlabel("severity")
+        ax.set_xticks(range(6))
+        ax.set_xlim(0, 5.1)
+        ax.set_ylim(-2, 102)
+        return
     on = "" if attack in WORST_KINDS else f" on the {target}" if target == ENSEMBLE else f" on {target}"
     counts = sorted({row.n_records for row in card.find(attack=attack, target=target, metric=metric, detail="")})
     ax.set_title(f"{attack}{on}  (n = {' or '.join(map(str, counts))})")
@@ -83,10 +111,10 @@ def find_records(card: Scorecard, attack: str, target: str, e: int) -> Labels:
     return covered
 
 
-def _natural_value(card: Scorecard, e: int, metric: str, positions: Labels) -> Estimate | None:
-    """The metric on these recordings when they are natural."""
-    if len(positions) in (0, card.data.n_records):
-        return card.estimate(ensemble=card.ensembles[e].name, attack=NATURAL, target="", metric=metric, detail="")
+def _natural_value(card: Scorecard, e: int, metric: str, positions: Labels, detail: str) -> Estimate | None:
+    """The metric on these recordings when they are natural; on all, where it is one of a score."""
+    if len(positions) in (0, card.data.n_records) or detail:
+        return card.estimate(ensemble=card.ensembles[e].name, attack=NATURAL, target="", metric=metric, detail=detail)
     some = card.predictions[e, 0].at(positions)
     values = metric_values(some, card.data.classes, only=metric, normalise=card.evaluation["normalise"])
     found = next((value.estimate for value in values if not value.detail), None)

@@ -13,6 +13,7 @@ from ecgquorum.evaluation.ensemble_names import name_ensembles
 from ecgquorum.evaluation.evaluator import evaluate
 from ecgquorum.evaluation.options import EvaluationOptions
 from ecgquorum.evaluation.scorecard import Scorecard
+from ecgquorum.evaluation.transform_conditions import UNSEEN, corruption_conditions, ood_conditions
 from ecgquorum.parallel import Executor
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.progress import NO_PROGRESS, Progress
@@ -30,7 +31,7 @@ def evaluate_recipe(
     executor: Executor | None = None,
     progress: Progress = NO_PROGRESS,
 ) -> Scorecard:
-    """Call `evaluate` with the attacks and options of a recipe; the scorecard's `evaluation` is the recipe."""
+    """Call `evaluate` with the conditions and options of a recipe; the scorecard's `evaluation` is the recipe."""
     if isinstance(ensembles, Ensemble):
         ensembles = name_ensembles([ensembles])
     if not ensembles:
@@ -43,14 +44,19 @@ def evaluate_recipe(
         part=recipe.part,
         normalise=recipe.normalise,
         masking_records=recipe.masking_records,
-        masking_epsilon=strengths[min(1, len(strengths) - 1)],
+        masking_epsilon=strengths[min(1, len(strengths) - 1)] if recipe.attacks else None,
         seed=recipe.seed,
+        severities=recipe.severities,
+        ood=recipe.ood,
+        shift_records=recipe.shift_records,
+        reference=recipe.reference,
         device=device,
     )
     card = evaluate(
         ensembles,
         cohort,
         conditions_from_recipe(recipe, spec),
+        recipe.corruptions,
         options=options,
         cache=cache,
         executor=executor,
@@ -60,7 +66,9 @@ def evaluate_recipe(
 
 
 def conditions_from_recipe(recipe: EvaluationRecipe, spec: InputSpec) -> list[AttackCondition]:
-    """Build the recipe's attacks at every strength; an unknown attack or option is an `AttackError`."""
+    """Build the recipe's attacks at every strength; an unknown attack, option or corruption is an error."""
+    corruption_conditions(recipe.corruptions, recipe.severities, spec.leads, None)
+    ood_conditions((one for one in recipe.ood if one != UNSEEN), spec.leads, {}, None)
     return [
         AttackCondition(build_attack(one.kind, epsilon, one.options, spec), one.target, one.records, one.name)
         for one in recipe.attacks

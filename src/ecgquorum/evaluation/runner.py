@@ -19,6 +19,7 @@ from ecgquorum.evaluation.examples import EXAMPLE_S, Example, choose_positions
 from ecgquorum.evaluation.options import EvaluationOptions
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.evaluation.shards import EvaluationContext, Shard, plan_shards, predict_shards
+from ecgquorum.evaluation.transform_conditions import TransformCondition
 from ecgquorum.parallel import Executor
 from ecgquorum.progress import NO_PROGRESS, Progress
 
@@ -35,23 +36,23 @@ class EvaluationRun:
         self,
         ensembles: Mapping[str, Ensemble],
         data: EvaluationData,
-        attacks: Sequence[AttackCondition],
+        changes: Sequence[AttackCondition | TransformCondition],
         options: EvaluationOptions,
         cache: Path | None = None,
         progress: Progress = NO_PROGRESS,
     ) -> None:
         self.names, self.ensembles = list(ensembles), list(ensembles.values())
         self.data, self.options = data, options
-        self.conditions = [Condition(), *(attack.condition for attack in attacks)]
+        self.conditions = [Condition(), *(change.condition for change in changes)]
         self.records = [choose_records(len(data), c.records, options.seed) for c in self.conditions]
         self.ranges = [ensemble.information_range for ensemble in self.ensembles]
         self.predictions: dict[tuple[int, int], LabelledPredictions] = {}
         self.examples: list[Example] = []
-        self._check(attacks)
+        self._check([one for one in changes if isinstance(one, AttackCondition)])
         self._context = EvaluationContext(
             self.ensembles,
             data,
-            [None, *attacks],
+            [None, *changes],
             self.records,
             options.seed,
             cache.resolve() if cache else None,
@@ -61,13 +62,14 @@ class EvaluationRun:
         self._done, self._total = 0, len(self.ensembles) * sum(map(len, self.records))
 
     def run(self, executor: Executor | None = None) -> None:
-        """Classify natural recordings first, then under attack after attack."""
+        """Classify natural recordings first, then under one condition after the other."""
         if self.options.normalise == "robust":
             for e, ensemble in enumerate(self.ensembles):
                 self.ranges[e] = ensemble.robust_information_range or self._measure_robust_range(e, ensemble)
         self._predict([0], executor)
         self._finish_natural()
         self._predict(range(1, len(self.conditions)), executor)
+        self._add_changed_examples()
 
     def _measure_robust_range(self, e: int, ensemble: Ensemble) -> tuple[float, float]:
         """Of an ensemble whose bundle was written before cards had that range."""
@@ -81,9 +83,13 @@ class EvaluationRun:
 
     def _predict(self, numbers: Sequence[int], executor: Executor | None) -> None:
         """Fill `predictions` for these conditions."""
-        wanted = [example.position for example in self.examples]
+        wanted = [example.position for example in self.examples]  # of corruptions, see `_add_changed_examples`
         shown: list[tuple[Shard, dict[int, Batch]]] = []
-        shards = (shard for number in numbers for shard in plan_shards(self._context, number, wanted))
+        shards = (
+            shard
+            for number in numbers
+            for shard in plan_shards(self._context, number, wanted if self.conditions[number].is_attack else ())
+        )
         probs: dict[tuple[int, int], NDArray[np.float64]] = {}
         distances: dict[tuple[int, int], NDArray[np.float64]] = {}
         left = {number: len(self.ensembles) * len(self.records[number]) for number in numbers}
@@ -166,6 +172,22 @@ class EvaluationRun:
             stretch = batch.signal[0, self._example_lead, begin : begin + len(example.natural)].numpy()
             example.attacked[shard.number] = np.asarray(factor * stretch, dtype=np.float32)
             example.ensembles[shard.number] = tuple(self.names[e] for e in shard.group)
+
+    def _add_changed_examples(self) -> None:
+        """Keep the first example under the middle severity of each corruption, and what stands for it out of data."""
+        families: dict[tuple[str, str], list[int]] = {}
+        for number, change in enumerate(self._context.changes):
+            if isinstance(change, TransformCondition):
+                families.setdefault((change.name, change.condition.target), []).append(number)
+        for example in self.examples[:1]:
+            for number in (numbers[len(numbers) // 2] for numbers in families.values()):
+                change = self._context.changes[number]
+                assert isinstance(change, TransformCondition)  # noqa: S101 (the families are of these)
+                row = int(np.searchsorted(self.records[number], example.position))
+                (signal,) = self.data.change(np.array([example.position]), [row], change, self.options.seed)
+                begin = 0 if self.data.n_train else int(np.argmax(np.any(signal != 0, axis=0)))
+                example.attacked[number] = signal[self._example_lead, begin : begin + len(example.natural)]
+                example.ensembles[number] = tuple(self.names)
 
     @property
     def _example_lead(self) -> int:

@@ -19,7 +19,17 @@ from ecgquorum._internal.atomic import write_atomic
 from ecgquorum._internal.checksums import add_checksum, has_valid_checksum
 from ecgquorum.errors import ScorecardError
 from ecgquorum.evaluation.comparisons import Comparison
-from ecgquorum.evaluation.conditions import MASKING, MEMBERS, MIXED, NATURAL, WORST_KINDS, Condition
+from ecgquorum.evaluation.conditions import (
+    ALL_CORRUPTIONS,
+    CORRUPTION,
+    MASKING,
+    MEMBERS,
+    MIXED,
+    NATURAL,
+    OOD,
+    WORST_KINDS,
+    Condition,
+)
 from ecgquorum.evaluation.examples import Example
 from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow, pack_row, unpack_row
 from ecgquorum.evaluation.predictions import LabelledPredictions
@@ -110,6 +120,10 @@ class Scorecard:
     def _label(self, row: MetricRow) -> str:
         """What a row is about: the attack, its target and strength, and the class or members."""
         label = row.attack
+        if row.target in (CORRUPTION, OOD):
+            several = row.attack == ALL_CORRUPTIONS
+            label = label if several else str(Condition(row.attack, row.target, row.epsilon))
+            return f"{label}: {row.detail}" if row.detail else label
         if row.attack != NATURAL and row.attack not in WORST_KINDS:
             label += f" on {row.target}"
         if row.epsilon:
@@ -118,7 +132,9 @@ class Scorecard:
         return f"{label}: {row.detail}" if row.detail else label
 
     def plot(self, metric: str = "accuracy") -> "Figure":
-        """Draw one metric against the strength of each attack, with intervals; without attacks, as a bar each."""
+        """Draw one metric against the strength of each attack, with intervals; without attacks, against severities of
+        corruptions, or as a bar each.
+        """
         from ecgquorum.evaluation.plot import plot_metric
 
         return plot_metric(self, metric)

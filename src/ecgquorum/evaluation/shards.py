@@ -14,6 +14,7 @@ from ecgquorum.evaluation.attack_cache import AttackJob, craft_cached
 from ecgquorum.evaluation.attack_conditions import AttackCondition
 from ecgquorum.evaluation.conditions import NATURAL
 from ecgquorum.evaluation.data import EvaluationData
+from ecgquorum.evaluation.transform_conditions import TransformCondition
 from ecgquorum.metrics import Array
 from ecgquorum.parallel import Executor, Task
 from ecgquorum.training import choose_device
@@ -25,7 +26,7 @@ _SIZE = 32
 class EvaluationContext:
     """What all shards of an evaluation share.
 
-    attacks: for each condition its attack; None for natural recordings
+    changes: for each condition its attack, corruption or set; None for natural recordings
     records: for each condition the positions of the recordings that it covers
     cache:   folder of attacked recordings
     device:  of an executor's processes: auto, cpu or cuda
@@ -33,16 +34,16 @@ class EvaluationContext:
 
     ensembles: list[Ensemble]
     data: EvaluationData
-    attacks: list[AttackCondition | None]
+    changes: list[AttackCondition | TransformCondition | None]
     records: list[NDArray[np.int64]]
     seed: int
     cache: Path | None
     device: str
 
     def job(self, number: int, e: int) -> AttackJob | None:
-        """The attack of a condition on an ensemble; None for natural recordings."""
-        attack = self.attacks[number]
-        return AttackJob(attack, self.ensembles[e], self.seed) if attack else None
+        """The attack of a condition on an ensemble; None for natural and for corrupted recordings."""
+        attack = self.changes[number]
+        return AttackJob(attack, self.ensembles[e], self.seed) if isinstance(attack, AttackCondition) else None
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,8 @@ def predict_shards(
 
 
 def _describe_shard(context: EvaluationContext, shard: Shard) -> str:
-    attack = context.attacks[shard.number]
-    return f"{attack.condition if attack else NATURAL}, ensemble {shard.group[0]}, recordings from {shard.start}"
+    change = context.changes[shard.number]
+    return f"{change.condition if change else NATURAL}, ensemble {shard.group[0]}, recordings from {shard.start}"
 
 
 def _predict_on_device(context: EvaluationContext, shard: Shard) -> ShardResult:
@@ -128,7 +129,12 @@ def _predict_on_device(context: EvaluationContext, shard: Shard) -> ShardResult:
 def _predict_shard(context: EvaluationContext, shard: Shard) -> ShardResult:
     first = context.ensembles[shard.group[0]]
     positions = context.records[shard.number][list(shard.rows)]
-    batch = context.data.batch(positions, first.input).to(first.device)
+    change = context.changes[shard.number]
+    if isinstance(change, TransformCondition):
+        signals = context.data.change(positions, shard.rows, change, context.seed)
+        batch = context.data.batch_changed(signals, positions, first.input).to(first.device)
+    else:
+        batch = context.data.batch(positions, first.input).to(first.device)
     job = context.job(shard.number, shard.group[0])
     if job:
         covered = context.records[shard.number]

@@ -14,17 +14,19 @@ def worst_of_all(
     records: Sequence[NDArray[np.int64]],
     predictions: Mapping[int, LabelledPredictions],
 ) -> Iterator[tuple[float, LabelledPredictions]]:
-    """For each strength, each recording's prediction with the smallest margin under any condition up to it.
+    """For each strength, each recording's prediction with the smallest margin under any attack up to it.
 
     Natural recordings count as strength 0. Only recordings that all conditions cover are taken, so that accuracy never
     rises with the strength.
 
     predictions: number of the condition -> predictions of `records` of that number
     """
+    numbers = [0, *(i for i, condition in enumerate(conditions) if condition.is_attack)]
+    conditions, records = [conditions[i] for i in numbers], [records[i] for i in numbers]
     common = records[0]
     for positions in records:
         common = np.intersect1d(common, positions)
-    covered = [predictions[i].at(np.searchsorted(records[i], common)) for i in range(len(conditions))]
+    covered = [predictions[i].at(np.searchsorted(one, common)) for i, one in zip(numbers, records, strict=True)]
     for epsilon in sorted({condition.epsilon for condition in conditions[1:]}):
         under = [one for one, condition in zip(covered, conditions, strict=True) if condition.epsilon <= epsilon]
         worst, rows = np.argmin([one.margin for one in under], axis=0), np.arange(len(common))

@@ -20,6 +20,7 @@ from ecgquorum.metrics.calibration import (
 )
 from ecgquorum.metrics.classification import accuracy, confusion_matrix, f1_score, macro_f1
 from ecgquorum.metrics.error_detection import error_aupr, error_auroc
+from ecgquorum.metrics.out_of_distribution import fpr_at_tpr, ood_auroc
 from ecgquorum.metrics.scores import SCORES
 from ecgquorum.metrics.selective import (
     augrc,
@@ -65,10 +66,12 @@ __all__ = [
     "expected_calibration_error",
     "f1_score",
     "fit_temperature",
+    "fpr_at_tpr",
     "incorrect_uncertain_ratio",
     "jackknife",
     "macro_f1",
     "negative_log_likelihood",
+    "ood_auroc",
     "paired_difference",
     "probability_calibration_error",
     "replicate",

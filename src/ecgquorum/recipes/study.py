@@ -15,7 +15,7 @@ WHOLE_ONLY = ("confident", "worst")
 """Attacks on the whole ensemble only."""
 
 NATURAL = "natural"
-RESERVED = (NATURAL, "worst of all", "worst of the shared attacks", "masking")
+RESERVED = (NATURAL, "worst of all", "worst of the shared attacks", "masking", "all corruptions")
 """Names in tables for conditions that are not attacks."""
 
 EPSILONS = {
@@ -89,6 +89,11 @@ class EvaluationRecipe(RecipePart):
                      tables; "robust": 0 to the 99.9 % quantile on the train part
     masking_records: number of recordings for the checks for gradient masking; 0: no checks
     seed:            for attacks with randomness, and for the choice of recordings
+    corruptions:     names of corruptions, or "all" that apply to the cohort's leads; none by default
+    severities:      of the corruptions, 1 to 5
+    ood:             names of sets of recordings out of distribution, "unseen" or "all"; none by default
+    shift_records:   corrupt at most so many recordings, drawn at random; absent: all
+    reference:       the ensemble by whose errors corruption errors are divided; absent: the baseline
     """
 
     part: Literal["test", "tune"] = "test"
@@ -97,6 +102,16 @@ class EvaluationRecipe(RecipePart):
     normalise: Literal["training", "authors", "robust"] = "training"
     masking_records: Annotated[int, Field(ge=0)] = 32
     seed: Annotated[int, Field(ge=0)] = 0
+    corruptions: tuple[str, ...] = ()
+    severities: Annotated[tuple[Annotated[int, Field(ge=1, le=5)], ...], Field(min_length=1)] = (1, 2, 3, 4, 5)
+    ood: tuple[str, ...] = ()
+    shift_records: Count | None = None
+    reference: str = ""
+
+    @field_validator("corruptions", "ood", mode="before")
+    @classmethod
+    def _one_name_is_a_list(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
 
     def change(
         self,
@@ -104,19 +119,21 @@ class EvaluationRecipe(RecipePart):
         attacks: tuple[str, ...] | None = None,
         epsilons: tuple[float, ...] | None = None,
         records: int | None = None,
-        part: str | None = None,
+        **others: Any,
     ) -> "EvaluationRecipe":
-        """Return the recipe with other values where one is given; attacks as KIND or KIND@TARGET."""
-        fields = self.model_dump()
+        """Return the recipe with other values where one is given; attacks as KIND or KIND@TARGET.
+
+        records: of attacks and corruptions alike · others: fields of the recipe; None leaves one as it is
+        """
+        fields = self.model_dump() | {name: value for name, value in others.items() if value is not None}
         if attacks is not None:
             fields["attacks"] = tuple(_parse_attack(text) for text in attacks)
         if records is not None:
             fields["attacks"] = tuple(attack | {"records": records} for attack in fields["attacks"])
+            fields["shift_records"] = records
         if epsilons is not None:
             fields["epsilons"] = epsilons
             fields["attacks"] = tuple(attack | {"epsilons": None} for attack in fields["attacks"])
-        if part is not None:
-            fields["part"] = part
         try:
             return EvaluationRecipe.model_validate(fields)
         except ValidationError as error:

@@ -131,6 +131,7 @@ class Recipe(RecipePart):
 
     strategy:   "baseline", or a sum of names such as "dec+part+harden"; written in canonical order
     strategies: name of a strategy -> its parameters, where not its defaults
+    hold_out:   a class whose recordings are left out of training and evaluation, to serve as one that is unseen
     risk:       fit the feature distance and the risk of the trained ensemble, if there are enough tune recordings
     """
 
@@ -138,6 +139,7 @@ class Recipe(RecipePart):
     seed: Annotated[int, Field(ge=0)] = 0
     members: Annotated[int, Field(ge=1, le=16)] = 3
     strategy: str = "baseline"
+    hold_out: str | None = None
     risk: bool = True
     input: InputRecipe = InputRecipe()
     member: MemberRecipe = MemberRecipe()

@@ -16,7 +16,8 @@ _MOST = 2  # attacks shown of each example
 
 def examples_figure(card: Scorecard) -> Figure | None:
     """Draw each example as it is and under attacks; beside it each ensemble's class, probability and uncertainty."""
-    shown = [(example, number) for example in card.examples for number in (0, *_choose_attacks(card, example))]
+    attacked = [example for example in card.examples if _choose_attacks(card, example)] or card.examples
+    shown = [(example, number) for example in attacked for number in (0, *_choose_attacks(card, example))]
     if not shown:
         return None
     seconds = max(len(example.natural) / example.rate_hz for example in card.examples)
@@ -81,5 +82,7 @@ def _choose_attacks(card: Scorecard, example: Example) -> list[int]:
     families: dict[tuple[str, str], list[int]] = {}
     for number in sorted(example.attacked):
         condition = card.conditions[number]
+        if not condition.is_attack:
+            continue
         families.setdefault((condition.attack, condition.target), []).append(number)
     return [numbers[min(1, len(numbers) - 1)] for numbers in list(families.values())[:_MOST]]

@@ -14,18 +14,26 @@ from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.metrics import UNDEFINED, Array, Estimate
 from ecgquorum.metrics.scores import DISAGREEMENT_SCORES
 from ecgquorum.report.example_figure import examples_figure
+from ecgquorum.report.shift_figures import (
+    corruption_deferral_figure,
+    corruption_examples_figure,
+    corruptions_figure,
+    heat_map_figure,
+    ood_figure,
+)
 
 _MIDDLE = 1  # which strength stands for attacks in figures that show one: the second
 
 
 def accuracy_figure(card: Scorecard) -> Figure | None:
     """Accuracy against the strength of each attack, with intervals."""
-    return plot_metric(card) if len(card.conditions) > 1 else None
+    return plot_metric(card) if any(condition.is_attack for condition in card.conditions) else None
 
 
 def gap_figure(card: Scorecard) -> Figure | None:
     """The uncertainty gap against the strength of each attack, with intervals."""
-    if len(card.conditions) == 1 or not any(row.estimate for row in card.find(metric="uncertainty_gap")):
+    attacks = any(condition.is_attack for condition in card.conditions)
+    if not attacks or not any(row.estimate for row in card.find(metric="uncertainty_gap")):
         return None
     return plot_metric(card, "uncertainty_gap", "uncertainty gap (× 100)", worst=False)
 
@@ -196,7 +204,7 @@ def _middle_conditions(card: Scorecard, *, whole_part: bool = True) -> list[int]
     """Of each of the first two attacks (on all recordings, or on some too), the condition that stands for it."""
     families: dict[tuple[str, str], list[int]] = {}
     for number, condition in enumerate(card.conditions):
-        if condition.attack != NATURAL and (condition.records is None or not whole_part):
+        if condition.is_attack and (condition.records is None or not whole_part):
             families.setdefault((condition.attack, condition.target), []).append(number)
     return [numbers[min(_MIDDLE, len(numbers) - 1)] for numbers in list(families.values())[:2]]
 
@@ -218,6 +226,11 @@ FIGURES: dict[str, Callable[[Scorecard], Figure | None]] = {
     "diversity": diversity_figure,
     "masking": masking_figure,
     "confusion": confusion_figure,
+    "corruptions": corruptions_figure,
+    "corruption_deferral": corruption_deferral_figure,
+    "corruption_heat_map": heat_map_figure,
+    "ood": ood_figure,
+    "corruption_examples": corruption_examples_figure,
 }
 """Every figure of a report by its file name; None where a scorecard has nothing to draw."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ecgquorum.cohorts.fetch import DATA_SETS
 from ecgquorum.errors import BundleError
-from ecgquorum.evaluation.conditions import ENSEMBLE, MEMBERS, MIXED, NATURAL, SHARED_WORST, WORST
+from ecgquorum.evaluation.conditions import CORRUPTION, ENSEMBLE, MEMBERS, MIXED, NATURAL, OOD, SHARED_WORST, WORST
 from ecgquorum.evaluation.metric_rows import EnsembleFacts
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.recipes import Recipe, parse_recipe, recipe_names
@@ -39,6 +39,7 @@ def select_results(scorecard: Scorecard, card: Mapping[str, Any]) -> dict[str, A
     one = _find_model(scorecard, card)
     rows = [row for row in scorecard.find(ensemble=one.name) if row.target != MEMBERS and row.estimate]
     rows = [row for row in rows if row.metric in METRICS and (row.metric == "f1" or not row.detail)]
+    rows = [row for row in rows if row.target not in (CORRUPTION, OOD)]
     rows = [row for row in rows if row.attack != SHARED_WORST]  # depends on the ensembles beside it
     data = scorecard.data
     return {

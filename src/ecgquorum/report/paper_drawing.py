@@ -23,11 +23,12 @@ def draw_grid(ax: Axes, x_mm: tuple[float, float], y_mm: tuple[float, float]) ->
 
 
 def draw_paper(ax: Axes, millivolts: list[float], rate_hz: float, height_mv: tuple[float, float]) -> None:
-    """Draw a lead on paper of its own; the axes' size decides the true scale (see `paper_size_mm`)."""
+    """Draw a lead on paper of its own, around its median; the axes' size decides the true scale (`paper_size_mm`)."""
     width_mm, _ = paper_size_mm(len(millivolts) / rate_hz, height_mv)
     low, high = (STANDARD.mm_per_mv * edge for edge in height_mv)
     time_s = np.arange(len(millivolts)) / rate_hz
-    middle = float(np.median(millivolts))
+    known = np.asarray(millivolts)[np.isfinite(millivolts)]
+    middle = float(np.median(known)) if len(known) else 0.0
     ax.set(xlim=(0, width_mm), ylim=(low, high))
     draw_grid(ax, (0, width_mm), (low, high))
     ax.tick_params(which="both", length=0, labelbottom=False, labelleft=False)

@@ -22,6 +22,7 @@ from ecgquorum.evaluation.mixed_conditions import DRAWS
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.report.published_results import paper_data_set, paper_value, unchanged_kind
 from ecgquorum.report.report_table import Best, ReportTable, TableCell, average, mark_best
+from ecgquorum.report.shift_tables import build_shift_tables
 
 PAPER_METRICS = {
     "accuracy": "Accuracy (%)",
@@ -75,6 +76,7 @@ def build_tables(card: Scorecard) -> list[ReportTable]:
         _member_table(card),
         *(_pair_table(card, metric, title) for metric, title in PAIR_METRICS.items()),
         _masking_table(card),
+        *build_shift_tables(card),
     ]
     return [table for table in made if table.rows and table.columns]
 
@@ -130,7 +132,7 @@ def _paper_table(card: Scorecard, metric: str, title: str) -> ReportTable:
     """Natural, then every attack on all recordings, from weak to strong."""
     comparable = is_comparable(card, metric)
     note = "" if comparable or not paper_data_set(card.data.classes) else NOT_COMPARABLE
-    conditions = [c for c in card.conditions if c.records is None]
+    conditions = [c for c in card.conditions if c.attack == NATURAL or (c.is_attack and c.records is None)]
     columns = (
         _Column(_heading(c), "natural" if c.attack == NATURAL else f"{c.epsilon:g}", _under(c, metric))
         for c in conditions
@@ -142,7 +144,7 @@ def _paper_table(card: Scorecard, metric: str, title: str) -> ReportTable:
 
 def _stronger_attacks_table(card: Scorecard, metric: str, title: str) -> ReportTable:
     """Attacks on some recordings, and the worst of several attacks."""
-    conditions = [c for c in card.conditions if c.records is not None]
+    conditions = [c for c in card.conditions if c.is_attack and c.records is not None]
     for kind in WORST_KINDS:
         conditions += [Condition(kind, ENSEMBLE, e) for e in sorted({row.epsilon for row in card.find(attack=kind)})]
     comparable = not any(card.find(attack=SHARED_WORST))

@@ -12,7 +12,7 @@ STUDY/report/         the page, figures and tables
 from pathlib import Path
 
 from ecgquorum._internal.atomic import write_atomic
-from ecgquorum.cohorts import Cohort, build_cohort, open_source
+from ecgquorum.cohorts import Cohort, build_cohort, hold_out_class, open_source
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import RecipeError, ScorecardError
 from ecgquorum.evaluation import Scorecard, conditions_from_recipe, evaluate_recipe
@@ -20,7 +20,7 @@ from ecgquorum.evaluation.ensemble_names import hash_score_models, read_training
 from ecgquorum.parallel import Executor
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.progress import NO_PROGRESS, Progress, StageProgress
-from ecgquorum.recipes import Study, load_study
+from ecgquorum.recipes import EvaluationRecipe, Study, load_study
 from ecgquorum.report import write_report
 from ecgquorum.study.training_tasks import run_path, train_distributed, train_run
 from ecgquorum.training import check_trainable, resolve_recipe
@@ -49,7 +49,7 @@ def run_study(
     for recipe in recipes.values():
         resolve_recipe(recipe)
     write_atomic(out / "study.toml", study.toml())
-    cohort = cohort or _open_own_cohort(study, out, progress)
+    cohort = hold_out_class(cohort or _open_own_cohort(study, out, progress), study.hold_out)
     _check_plans(study, cohort)
     if executor:
         named = train_distributed(recipes, cohort, out, executor, device, progress)
@@ -88,7 +88,8 @@ def _load_scorecard(study: Study, out: Path, cohort: Cohort, ensembles: dict[str
         for name, one in ensembles.items()
     ]
     known = [(one.name, one.model, one.recipe_hashes, one.fitted) for one in card.ensembles]
-    found = (known, card.data.data, card.evaluation)
+    defaults = EvaluationRecipe().model_dump(mode="json")  # of settings that are newer than the scorecard
+    found = (known, card.data.data, defaults | card.evaluation)
     return card if found == (models, cohort.data_hash, study.evaluation.model_dump(mode="json")) else None
 
 

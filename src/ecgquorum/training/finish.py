@@ -50,6 +50,8 @@ def finish_ensemble(
     computed: dict[str, Any] = {"device": str(device), "threads": torch.get_num_threads()}
     if distributed.n_ranks() > 1:
         computed["ranks"] = distributed.n_ranks()
+    if recipe.hold_out is not None:
+        computed["hold_out"] = recipe.hold_out
     if recipe.risk:
         try:
             fit_risk(ensemble, cohort, RiskOptions(seed=recipe.seed, progress=progress))

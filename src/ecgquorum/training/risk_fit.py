@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ecgquorum import metrics
 from ecgquorum._internal.seeds import numpy_generator
-from ecgquorum.cohorts import Cohort
+from ecgquorum.cohorts import Cohort, hold_out_class
 from ecgquorum.ensemble import Ensemble, Prediction
 from ecgquorum.ensemble.bundle import describe_fitted_on
 from ecgquorum.ensemble.distance import FeatureDistance
@@ -68,6 +68,7 @@ def fit_risk(ensemble: Ensemble, cohort: Cohort, options: RiskOptions | None = N
     worse than 1 - max p (by AUGRC, cross-fitted). The intercept is then fitted on natural recordings alone, so that the
     risk is a probability for these. An ensemble for which this fails keeps the distance and the risk that it had.
     """
+    cohort = hold_out_class(cohort, ensemble.card.get("hold_out"))
     _check(ensemble, cohort)
     before = ensemble.distance, ensemble.risk_model
     ensemble.risk_model = None

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 from torch import nn
 
-from ecgquorum.cohorts import Cohort
+from ecgquorum.cohorts import Cohort, hold_out_class
 from ecgquorum.ensemble import Ensemble, load_ensemble
 from ecgquorum.ensemble.bundle import CARD
 from ecgquorum.errors import TrainingError
@@ -128,13 +128,14 @@ def train_ensemble(
 
 def check_trainable(recipe: Recipe, cohort: Cohort) -> TrainingPlan:
     """Raise an error if the recipe cannot be trained on the cohort, before anything is written; return the plan."""
-    return resolve_recipe(recipe).prepare(cohort)
+    return resolve_recipe(recipe).prepare(hold_out_class(cohort, recipe.hold_out))
 
 
 def watch_run(
     recipe: Recipe, cohort: Cohort, out: Path, *, resume: bool, store: Path | None, progress: Progress
 ) -> EpochWatch:
     """Check that a run can start, and return the watch over its jobs, which other processes train."""
+    cohort = hold_out_class(cohort, recipe.hold_out)
     plan = check_trainable(recipe, cohort)
     check_out(out, plan.recipe, cohort, resume)
     names = {job.identity: job.title for job in plan_jobs(plan, cohort.data_hash)}
@@ -151,6 +152,7 @@ def _train_plan(
     store: str | Path | None,
     progress: Progress,
 ) -> Ensemble:
+    cohort = hold_out_class(cohort, plan.recipe.hold_out)
     with distributed.join_ranks():
         plan = plan.prepare(cohort)
         check_out(out, plan.recipe, cohort, resume)
