@@ -11,6 +11,7 @@ import typer.main
 from ecgquorum import Ensemble, SplitOptions, build_cohort, load_ensemble, open_source
 from ecgquorum.attacks import PGD
 from ecgquorum.cli import app
+from ecgquorum.corruptions import CORRUPTIONS, OOD_SETS
 from ecgquorum.members import CompactMember
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import parse_recipe
@@ -62,6 +63,22 @@ def test_the_sessions_of_the_uncertainty_page_run(tmp_path, monkeypatch, capsys)
     names["ensemble"] = Ensemble(members, ("N", "A", "O", "~"), InputSpec(("ECG",), 300.0, window_s=6.0))
     exec(second, names)  # noqa: S102
     assert "lost contact" in [one["name"] for one in load_ensemble("mine").risk_model.tune["conditions"]]
+
+
+def test_the_session_of_the_corruptions_page_runs(capsys):
+    (session,) = blocks(REPOSITORY / "docs/corruptions.md", "python")
+    exec(session, {})  # noqa: S102
+    printed = capsys.readouterr().out
+    assert "mains, severity 5" in printed and "muscle, severity 2" in printed and "all corruptions" in printed
+
+
+def test_the_corruptions_page_names_every_corruption_and_its_levels():
+    page = (REPOSITORY / "docs/corruptions.md").read_text()
+    for name in CORRUPTIONS:
+        (line,) = [line for line in page.splitlines() if line.startswith("| `") and f"`{name}`" in line]
+        levels = CORRUPTIONS.get(name).levels
+        assert len(levels) == 1 or name == "precordial-swap" or ", ".join(f"{one:g}" for one in levels) in line
+    assert all(f"| `{name}` |" in page for name in OOD_SETS)
 
 
 def test_the_session_of_the_plot_page_runs(tmp_path, monkeypatch):

@@ -73,6 +73,17 @@ def test_all_stands_for_every_corruption_that_applies(cohort, baseline):
     assert card.examples[0].attacked.keys() == set(range(1, len(card.conditions)))
 
 
+def test_every_recording_is_classified_once_under_each_condition(cohort, baseline, monkeypatch):
+    counted = []
+    classify = type(baseline).member_outputs
+    monkeypatch.setattr(
+        type(baseline), "member_outputs", lambda self, batch: counted.append(len(batch.label)) or classify(self, batch)
+    )
+    few = replace(OPTIONS, shift_records=5)
+    card = evaluate(baseline, cohort, corruptions=["muscle", "mains"], options=few)
+    assert sum(counted) == card.data.n_records + (2 * 2 + 2) * 5
+
+
 def test_attacks_and_corruptions_are_kept_apart(cohort, baseline):
     both = evaluate(
         baseline, cohort, [eq.attacks.PGD(20.0, n_steps=2)], ["muscle"], options=replace(OPTIONS, severities=(5,))

@@ -1,4 +1,4 @@
-"""A separate package adds a member, an attack, a strategy and a reader by entry points."""
+"""A separate package adds a member, an attack, a corruption, a strategy and a reader by entry points."""
 
 import csv
 import json
@@ -101,6 +101,15 @@ def test_the_attack_is_evaluated_by_name(run, trained):
     attacked = list(card.find(attack="wander", metric="accuracy"))
     assert [row.epsilon for row in attacked] == [50.0, 500.0]
     assert all(0 <= row.value <= 1 for row in attacked)
+
+
+def test_the_corruption_is_evaluated_by_name_and_is_not_among_all(run, trained):
+    options = ["--member", "plain", "--corruptions", "tremor", "--severities", "5", "--records", 4]
+    said = run("evaluate", trained, "--cohort", "cohort", *options, "--out", "shift.json")
+    card = eq.Scorecard.load(run.folder / "shift.json")
+    assert [str(one) for one in card.conditions] == ["natural", "tremor, severity 5"] and "tremor" in said
+    assert "tremor" in run("corruptions")
+    assert "tremor" not in eq.corruptions.list_corruptions(("ECG",))
 
 
 def test_triage_reads_the_new_format_in_its_sandbox(run, trained):

@@ -56,12 +56,12 @@ OOD_SETS: Registry[type[SignalTransform]] = Registry(
 
 ALL = "all"
 RECORDED = ("baseline-wander-nstdb", "electrode-motion-nstdb", "muscle-nstdb")
-"""Corruptions that need a download; "all" leaves them out, so that it means the same everywhere."""
+"""Corruptions that need a download; "all" leaves them and those of other packages out, to mean the same everywhere."""
 
 
 def list_corruptions(leads: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the corruptions that "all" stands for on recordings with these leads."""
-    return tuple(n for n in CORRUPTIONS if n not in RECORDED and build_corruption(n, 1).applies_to(leads))
+    """Names of the corruptions that "all" stands for on recordings with these leads: built-in ones that ship."""
+    return tuple(n for n in CORRUPTIONS.builtin if n not in RECORDED and build_corruption(n, 1).applies_to(leads))
 
 
 def build_corruption(name: str, severity: int, options: Mapping[str, Any] | None = None) -> Corruption:

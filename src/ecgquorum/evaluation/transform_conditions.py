@@ -112,7 +112,7 @@ def ood_conditions(
                 "the cohort has no class that the ensembles do not know; hold one out in training (hold_out in the "
                 "recipe), or leave one out of the labels"
             )
-        for name in OOD_SETS if one == ALL else () if one == UNSEEN else (one,):
+        for name in OOD_SETS.builtin if one == ALL else () if one == UNSEEN else (one,):
             made[name] = TransformCondition(OOD_SETS.get(name)(), name, records=records)
         for name, count in unseen.items() if one in (ALL, UNSEEN) else ():
             some = min(count, records) if records else count
