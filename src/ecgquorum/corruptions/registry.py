@@ -77,6 +77,8 @@ def build_corruption(name: str, severity: int, options: Mapping[str, Any] | None
 
 
 def expand_severities(name: str, severities: Iterable[int]) -> list[Corruption]:
-    """The corruption at each of these severities; one that is there or not only once."""
-    made = [build_corruption(name, severity) for severity in sorted(set(severities))]
-    return made if len(type(made[0]).levels) == len(SEVERITIES) else made[:1]
+    """The corruption at each of these severities; one that is there or not only once, as severity 1."""
+    once = build_corruption(name, 1)
+    if len(type(once).levels) < len(SEVERITIES):
+        return [once]
+    return [build_corruption(name, severity) for severity in sorted(set(severities))]
