@@ -10,7 +10,16 @@ UNNAMED_LEAD = "ECG"
 _BY_FOLDED_NAME = {name.lower(): name for name in (*STANDARD_LEADS, UNNAMED_LEAD)}
 _PREFIX = re.compile(r"^(?:mdc_ecg_lead_|ecg[ _-]+lead[ _-]+|ecg[ _-]+|lead[ _-]*)(?=.)", re.IGNORECASE)
 
-_COUNTED = re.compile(r"^(?:ecg|ekg|channel|chan|ch|signal|sig|lead)?[ _-]*\d*$", re.IGNORECASE)
+_COUNTED = re.compile(r"^(?:ecg|ekg|channel|chan|ch|signal|sig|lead|unspecified)?[ _-]*\d*$", re.IGNORECASE)
+
+_OTHER = re.compile(
+    r"^\s*(?:"
+    r"(?:EEG|EOG|ERG|EMG|EP|MEG|MCG|GSR|EDA|PPG|RESP|PLETH|S[AP]O2|(?:ET)?CO2|(?:AIR)?FLOW|TEMP|STIM|STATUS|TRIG|ACC)"
+    r"|(?:N?I?ABP|NBP|ART|PAP|CVP|ICP|BP|PULSE|THOR|ABDO|SNORE|NASAL|CHIN|LOC|ROC|EVENT|MARKER|POSITION|SOUND|LIGHT)"
+    r"|(?:FP|AF|F|FT|FC|T|TP|C|CP|P|PO|O|A|M|E)(?:Z|\d\d?)(?=[^A-Z0-9]|$)"  # electrodes of the 10-20 system, eyes
+    r")(?![A-Z])(?!.*\b(?:ECG|EKG)\b)|^\s*(?:RESPIRATION|PLETHYSMO|TEMPERATURE|THORA|TRIGGER|ACCEL|PRESSURE)",
+    re.IGNORECASE,
+)
 
 
 def normalise_lead(name: str) -> str:
@@ -28,3 +37,8 @@ def normalise_lead(name: str) -> str:
 def is_not_a_lead(name: str) -> bool:
     """Whether a name does not say which lead it is: empty, `ECG`, or a number (`ch2`, `Channel 3`)."""
     return _COUNTED.match(name.strip()) is not None
+
+
+def is_other_signal(name: str) -> bool:
+    """Whether a name is that of a signal which is no ECG: `RESP`, `EEG Fpz-Cz`, `C3`, `ABP`."""
+    return _OTHER.match(name) is not None

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from ecgquorum.errors import RecordingError, RegistryError
+from ecgquorum.recordings.calibration import remove_calibration
 from ecgquorum.recordings.file_defaults import NO_DEFAULTS, FileDefaults
 from ecgquorum.recordings.filetree import FileTree, OpenedFile
 from ecgquorum.recordings.reader_protocol import HEAD_BYTES, Reader
@@ -49,7 +50,7 @@ def read_from(tree: FileTree, name: str, defaults: FileDefaults = NO_DEFAULTS, *
     if chosen is None:
         raise RecordingError(f"{tree.where(name)}: expected {FORMATS}, found none of them")
     recording = chosen(file, defaults)
-    return recording if as_stated else correct_units(recording, defaults.units)
+    return remove_calibration(recording if as_stated else correct_units(recording, defaults.units))
 
 
 def find_reader(file: OpenedFile) -> Reader | None:
