@@ -10,6 +10,7 @@ from ecgquorum.ensemble.prediction import Array, Prediction, round_printed
 from ecgquorum.preprocessing.input_spec import InputSpec, window_starts
 from ecgquorum.preprocessing.prepare import PreparedRecording
 from ecgquorum.preprocessing.quality import NO_FINDINGS, Finding, Quality, Severity
+from ecgquorum.recordings.acquisition import NOTHING_KNOWN, Acquisition
 from ecgquorum.recordings.discovery import ReadFailure, printable
 
 CERTAIN, DEFERRED, UNREADABLE = "certain", "deferred", "unreadable"
@@ -62,8 +63,7 @@ class Result:
     reason: str = ""
     notices: tuple[str, ...] = ()
     seconds: float | None = None
-    patient: str | None = None
-    acquired: str | None = None
+    acquisition: Acquisition = NOTHING_KNOWN
     sha256: str = ""
     model_sha256: str = ""
 
@@ -88,6 +88,8 @@ class Result:
     def from_json(cls, plain: Mapping[str, Any]) -> Self:
         """The result that `to_json` has written."""
         values = dict(plain)
+        if "acquisition" not in values:  # of an old version
+            values["acquisition"] = {"patient_id": values.pop("patient"), "time": values.pop("acquired")}
         findings = tuple(
             Finding(**(one | {"severity": Severity[one["severity"].upper()]})) for one in values.pop("findings")
         )
@@ -95,6 +97,7 @@ class Result:
             **values
             | {
                 "quality": Quality(findings),
+                "acquisition": Acquisition(**values["acquisition"]),
                 "raw_member_probabilities": tuple(values["raw_member_probabilities"]),
                 "windows": tuple(WindowResult(**one) for one in values["windows"]),
                 "notices": tuple(values["notices"]),
@@ -188,7 +191,7 @@ def make_results(
                 reason=reasons[0] if decision else "",
                 notices=(*((several,) if len(windows) > 1 else ()), *one.notices),
                 seconds=round(one.seconds, 3),
-                patient=one.patient,
+                acquisition=one.acquisition,
                 sha256=one.sha256,
                 model_sha256=model_sha256,
             )

@@ -10,6 +10,7 @@ import numpy as np
 from ecgquorum.errors import RecordingError
 from ecgquorum.preprocessing.input_spec import InputSpec, Signal, find_missing_leads, select_leads
 from ecgquorum.preprocessing.quality import Quality, assess_quality
+from ecgquorum.recordings.acquisition import NOTHING_KNOWN, Acquisition
 from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, discover_recordings, open_cached
 from ecgquorum.recordings.file_defaults import NO_DEFAULTS, FileDefaults
 from ecgquorum.recordings.filetree import FileTree
@@ -28,6 +29,7 @@ class ReadOptions:
     lead:            for a model of one lead, which lead to use
     defaults:        rate, leads and units of files that do not state them
     as_stated:       keep a stated unit even where it cannot be true
+    identify:        keep what the file states about patient, time and device
     recording_bytes: also return the recording as it was read, of a long one no more than so many bytes from its start
     """
 
@@ -36,6 +38,7 @@ class ReadOptions:
     defaults: FileDefaults = NO_DEFAULTS
     as_stated: bool = False
     recording_bytes: int = 0
+    identify: bool = False
 
 
 ANY_RECORDING = ReadOptions()
@@ -71,7 +74,7 @@ class PreparedRecording:
     notices: tuple[str, ...] = ()
     sha256: str = ""
     preview: TracePreview = NO_PREVIEW
-    patient: str | None = None
+    acquisition: Acquisition = NOTHING_KNOWN
     whole: Recording | None = None
 
     @property
@@ -147,12 +150,13 @@ def _prepare(recording: Recording, options: ReadOptions, path: RecordingPath, di
         tuple(_notices(chosen)),
         digest,
         _preview(chosen),
-        recording.patient,
+        recording.acquisition if options.identify else NOTHING_KNOWN,
         whole,
     )
 
 
 def _notices(recording: Recording) -> Iterator[str]:
+    yield from recording.notes
     if recording.correction:
         yield f"wrong units: {recording.correction}"
     if missing := find_missing_leads(recording):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.acquisition import Acquisition
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
 from ecgquorum.recordings.leads import normalise_lead
@@ -62,7 +63,7 @@ def read_dicom(file: OpenedFile, defaults: FileDefaults) -> Recording:
         raise RecordingError(f"{where}: expected a DICOM waveform, found: {one_line(error)}") from error
     path = PurePosixPath(file.name)
     record = path.stem if path.suffix.lower() == ".dcm" else path.name
-    return Recording(record, as_samples(signal), rate_hz, leads, patient=patient, source=where, unit=unit)
+    return Recording(record, as_samples(signal), rate_hz, leads, Acquisition(patient), source=where, unit=unit)
 
 
 def _longest(where: str, data: Any) -> Any:

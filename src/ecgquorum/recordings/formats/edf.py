@@ -2,11 +2,13 @@
 
 import re
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.acquisition import Acquisition
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
 from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, normalise_lead
@@ -19,6 +21,7 @@ _FIXED, _PER_SIGNAL = 256, 256
 _MOST_SIGNALS = 512
 _ENCODING = "latin-1"  # the standard says ASCII, devices write a micro sign
 _NO_ECG = re.compile(r"^\s*(?:EEG|EOG|ERG|EMG|EP|MEG|MCG)\b", re.IGNORECASE)  # how EDF+ begins their labels
+_NO_TIME = "1985-01-01T00:00:00"  # what writers put where the time is removed
 _NUMBERED = re.compile(r"^ECG[ _-]*\d*$", re.IGNORECASE)
 
 
@@ -36,6 +39,7 @@ def read_edf(file: OpenedFile, defaults: FileDefaults) -> Recording:
             edf = edfio.read_edf(content, lazy_load_data=False, header_encoding=_ENCODING)
             signals = _leads(where, list(edf.signals), defaults)
             rates = sorted({float(signal.sampling_frequency) for signal in signals})
+            acquisition = _acquisition(edf)
             samples = [np.asarray(signal.data, dtype=np.float64) for signal in signals]
     except RecordingError:
         raise
@@ -51,6 +55,7 @@ def read_edf(file: OpenedFile, defaults: FileDefaults) -> Recording:
         as_samples(np.stack([values * factor for values, factor in zip(samples, factors, strict=True)])),
         rates[0],
         _names(where, signals, defaults),
+        acquisition,
         source=where,
         unit=common_unit(_unit(signal) or defaults.units for signal in signals),
     )
@@ -103,6 +108,28 @@ def _names(where: str, signals: list[Any], defaults: FileDefaults) -> tuple[str,
     elif not numbered and not set(names) & set(STANDARD_LEADS) and defaults.leads:
         return defaults.lead_names(where, len(names))  # chosen only because the user has named the leads
     return defaults.leads_of(where, names)
+
+
+def _acquisition(edf: Any) -> Acquisition:
+    """Patient, time and equipment of an EDF+ header; of plain EDF, in which these are free text, the first word."""
+    patient, recording = edf.patient, edf.recording
+    return Acquisition(
+        patient_id=_stated(lambda: patient.code),
+        name=_stated(lambda: patient.name.replace("_", " ")),
+        sex=_stated(lambda: patient.sex),
+        birth_date=_stated(lambda: patient.birthdate),
+        time=_stated(lambda: f"{edf.startdate}T{edf.starttime}"),
+        device=_stated(lambda: recording.equipment_code),
+    )
+
+
+def _stated(fact: Callable[[], Any]) -> str | None:
+    """A fact of the header; None for X, which stands for unknown, for an anonymised date, and where it is malformed."""
+    try:
+        text = str(fact())
+    except Exception:  # the header is free text; edfio raises many kinds of errors
+        return None
+    return None if text in ("X", "", "None", _NO_TIME) else text
 
 
 def _unit(signal: Any) -> str | None:

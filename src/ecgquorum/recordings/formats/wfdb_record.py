@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.acquisition import Acquisition
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import FileTree, OpenedFile
 from ecgquorum.recordings.leads import UNNAMED_LEAD
@@ -74,6 +75,7 @@ def read_wfdb(file: OpenedFile, _: FileDefaults) -> Recording:
         signal=signal,
         rate_hz=float(header.fs),
         leads=tuple(header.sig_name[i] or UNNAMED_LEAD for i in voltages),
+        acquisition=_acquisition(header),
         labels=_diagnoses(header.comments),
         source=where,
         unit=common_unit(header.units[i] for i in voltages),
@@ -180,8 +182,32 @@ def _check(tree: FileTree, stem: str, header: Any) -> dict[str, int]:
 
 
 def _diagnoses(comments: list[str]) -> tuple[str, ...]:
-    for comment in comments:
-        key, _, value = comment.partition(":")
-        if key.strip().lower() == "dx":
-            return tuple(code.strip() for code in value.split(",") if code.strip())
-    return ()
+    codes = _facts(comments).get("dx", "")
+    return tuple(code.strip() for code in codes.split(",") if code.strip())
+
+
+def _facts(comments: list[str]) -> dict[str, str]:
+    """What comments of the form `#Key: value` say, by key in lower case; of several alike, the first."""
+    parts = [comment.partition(":") for comment in comments]
+    return {key.strip().lower(): value.strip() for key, _, value in reversed(parts)}
+
+
+def _acquisition(header: Any) -> Acquisition:
+    """Patient and time as comments and record line state them."""
+    facts = _facts(header.comments)
+    date, clock = header.base_date, header.base_time
+    return Acquisition(
+        patient_id=facts.get("patient id") or facts.get("patient"),
+        name=facts.get("name"),
+        sex=facts.get("sex"),
+        age_years=_number(facts.get("age", "")),
+        time=f"{date}T{clock}" if date and clock else date,
+        device=facts.get("recorder") or facts.get("device"),
+    )
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.split()[0])
+    except (IndexError, ValueError):
+        return None
