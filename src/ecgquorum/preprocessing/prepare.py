@@ -14,9 +14,10 @@ from ecgquorum.recordings.acquisition import NOTHING_KNOWN, Acquisition
 from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, discover_recordings, open_cached
 from ecgquorum.recordings.file_defaults import NO_DEFAULTS, FileDefaults
 from ecgquorum.recordings.filetree import FileTree
-from ecgquorum.recordings.readers import list_files, read_from
+from ecgquorum.recordings.readers import read_from
 from ecgquorum.recordings.recording import Recording
 from ecgquorum.recordings.sandbox import LIMITS, Sandbox, SandboxLimits, describe_failure
+from ecgquorum.recordings.wfdb_files import list_files
 
 _PREVIEW_S, _PREVIEW_POINTS = 8.0, 800
 

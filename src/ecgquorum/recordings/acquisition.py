@@ -1,12 +1,15 @@
 """Who was recorded, when, and with which device: what a file states about it."""
 
 import math
+import re
 from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime
 from typing import Any
 
 _MOST_CHARACTERS = 200
 _OLDEST_YEARS = 150.0
+_UNKNOWN = ("unknown", "none", "n/a", "-")
+_COMPACT_TIME = re.compile(r"^(?P<day>\d{8})(?P<clock>\d{2}(?:\d{2}){0,2})?(?:\.\d*)?(?P<zone>[+-]\d{4})?$")
 _SEXES = {"m": "male", "male": "male", "f": "female", "female": "female", "w": "female", "o": "other", "other": "other"}
 
 
@@ -42,6 +45,23 @@ class Acquisition:
     def __bool__(self) -> bool:
         """Whether anything is known."""
         return any(value is not None for value in asdict(self).values())
+
+
+def join_text(*parts: Any) -> str | None:
+    """The parts that say something, each once, separated by blanks: a name, or a device's maker and model."""
+    texts = [text for part in parts if (text := _clean(part)) and text.lower() not in _UNKNOWN]
+    return " ".join(dict.fromkeys(texts)) or None
+
+
+def compact_time(text: Any) -> str | None:
+    """ISO 8601 of a time that is written without separators, as in DICOM and HL7: 20021122091000.5-0500."""
+    match = _COMPACT_TIME.match(str(text or "").strip())
+    if match is None:
+        return None
+    day, clock, zone = match["day"], match["clock"], match["zone"]
+    if not clock:
+        return day
+    return f"{day}T{clock.ljust(6, '0')}{zone or ''}"
 
 
 def _clean(value: Any) -> str | None:

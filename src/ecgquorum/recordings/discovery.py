@@ -8,8 +8,9 @@ from pathlib import Path
 
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
-from ecgquorum.recordings.readers import FORMATS, find_in_archive, list_files, recording_names
+from ecgquorum.recordings.readers import FORMATS, find_in_archive, recording_names
 from ecgquorum.recordings.samples import resolve_sample
+from ecgquorum.recordings.wfdb_files import list_files
 
 _SETTLED_S, _INCOMPLETE_S = 2.0, 60.0
 

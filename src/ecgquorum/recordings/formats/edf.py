@@ -1,4 +1,4 @@
-"""EDF and EDF+ files, read by the `edfio` package after their header was checked against the file's size."""
+"""EDF, EDF+, BDF and BDF+ files, read by the `edfio` package after their header was checked against their size."""
 
 import re
 import warnings
@@ -11,7 +11,7 @@ from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.acquisition import Acquisition
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
-from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, normalise_lead
+from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, is_other_signal, normalise_lead
 from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
 from ecgquorum.recordings.units import common_unit, millivolts_in
@@ -20,14 +20,14 @@ _FILE_BYTES = 256 << 20
 _FIXED, _PER_SIGNAL = 256, 256
 _MOST_SIGNALS = 512
 _ENCODING = "latin-1"  # the standard says ASCII, devices write a micro sign
-_NO_ECG = re.compile(r"^\s*(?:EEG|EOG|ERG|EMG|EP|MEG|MCG)\b", re.IGNORECASE)  # how EDF+ begins their labels
+_BDF = b"\xffBIOSEMI"
 _NO_TIME = "1985-01-01T00:00:00"  # what writers put where the time is removed
 _NUMBERED = re.compile(r"^ECG[ _-]*\d*$", re.IGNORECASE)
 
 
-@reader(".edf")
+@reader(".edf", ".bdf")
 def read_edf(file: OpenedFile, defaults: FileDefaults) -> Recording:
-    """Read the ECG leads of an EDF file: signals in volts whose labels say ECG or name a standard lead."""
+    """Read the ECG leads of an EDF or BDF file: signals in volts whose labels say ECG or name a standard lead."""
     import edfio  # here, so that other formats do not wait for it
 
     where = file.path
@@ -36,7 +36,10 @@ def read_edf(file: OpenedFile, defaults: FileDefaults) -> Recording:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            edf = edfio.read_edf(content, lazy_load_data=False, header_encoding=_ENCODING)
+            if content.startswith(_BDF):
+                edf: Any = edfio.read_bdf(content, header_encoding=_ENCODING)
+            else:
+                edf = edfio.read_edf(content, lazy_load_data=False, header_encoding=_ENCODING)
             signals = _leads(where, list(edf.signals), defaults)
             rates = sorted({float(signal.sampling_frequency) for signal in signals})
             acquisition = _acquisition(edf)
@@ -44,7 +47,7 @@ def read_edf(file: OpenedFile, defaults: FileDefaults) -> Recording:
     except RecordingError:
         raise
     except Exception as error:
-        raise RecordingError(f"{where}: expected an EDF file, found: {one_line(error)}") from error
+        raise RecordingError(f"{where}: expected an EDF or BDF file, found: {one_line(error)}") from error
     if len(rates) != 1:
         raise RecordingError(
             f"{where}: expected all ECG leads at one rate, found {', '.join(f'{r:g}' for r in rates)} Hz"
@@ -70,14 +73,14 @@ def _check(where: str, content: bytes) -> None:
         raise RecordingError(f"{where}: expected the header of an EDF file, found none") from error
     if not 1 <= n_signals <= _MOST_SIGNALS or header_bytes != _FIXED + _PER_SIGNAL * n_signals:
         raise RecordingError(f"{where}: expected an EDF header of 1 to {_MOST_SIGNALS} signals, found it damaged")
-    if content[192:197] == b"EDF+D":
+    if content[192:197] in (b"EDF+D", b"BDF+D"):
         raise RecordingError(f"{where}: expected one stretch without a break, found a discontinuous EDF+ file")
     lengths = content[_FIXED + 216 * n_signals : _FIXED + 224 * n_signals]
     try:
         per_record = [int(lengths[8 * i : 8 * i + 8]) for i in range(n_signals)]
     except ValueError as error:
         raise RecordingError(f"{where}: expected samples in each data record, found the header damaged") from error
-    expected = header_bytes + 2 * n_records * sum(per_record)
+    expected = header_bytes + (3 if content.startswith(_BDF) else 2) * n_records * sum(per_record)
     if n_records < 1 or min(per_record) < 1 or len(content) < expected:
         raise RecordingError(
             f"{where}: expected {expected} bytes as its header says, found {len(content)}; the file is truncated"
@@ -85,7 +88,7 @@ def _check(where: str, content: bytes) -> None:
 
 
 def _leads(where: str, signals: list[Any], defaults: FileDefaults) -> list[Any]:
-    hearts = [s for s in signals if not _NO_ECG.match(s.label)]
+    hearts = [s for s in signals if not is_other_signal(s.label)]
     voltages = [s for s in hearts if millivolts_in(_unit(s) or defaults.units or "") is not None]
     named = [s for s in voltages if _lead(s) in STANDARD_LEADS or _NUMBERED.match(_lead(s))]
     chosen = named or (voltages if len(voltages) == 1 or defaults.leads else [])

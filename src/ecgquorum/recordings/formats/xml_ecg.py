@@ -7,7 +7,6 @@ import numpy as np
 from defusedxml.ElementTree import fromstring
 
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.acquisition import Acquisition
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
 from ecgquorum.recordings.formats.aecg import parse_aecg
@@ -54,7 +53,7 @@ def read_xml(file: OpenedFile, defaults: FileDefaults) -> Recording:
         as_samples(signal),
         traces.rate_hz,
         defaults.leads_of(where, traces.leads),
-        Acquisition(traces.patient),
+        traces.acquisition,
         source=where,
         unit=common_unit(traces.units),
     )
