@@ -27,13 +27,22 @@ READERS: Registry[Reader] = Registry(
         "dicom": f"{_FORMATS}.dicom:read_dicom",
         "matlab": f"{_FORMATS}.matlab:read_mat",
         "xml": f"{_FORMATS}.xml_ecg:read_xml",
+        "scp": f"{_FORMATS}.ecgdatakit_files:read_scp",
+        "ishne": f"{_FORMATS}.ecgdatakit_files:read_ishne",
+        "mfer": f"{_FORMATS}.ecgdatakit_files:read_mfer",
+        "mortara": f"{_FORMATS}.ecgdatakit_files:read_mortara",
+        "kardia": f"{_FORMATS}.ecgdatakit_files:read_kardia",
+        "atc": f"{_FORMATS}.alivecor:read_atc",
         "table": f"{_FORMATS}.delimited_text:read_table",
         "npy": f"{_FORMATS}.numpy_arrays:read_npy",
         "npz": f"{_FORMATS}.numpy_arrays:read_npz",
     },
 )
 
-FORMATS = "WFDB (.hea with .dat or .mat), EDF, DICOM, MATLAB, CSV, TSV, NPY, NPZ, aECG, MUSE or SierraECG XML"
+FORMATS = (
+    "WFDB (.hea with .dat or .mat), EDF, BDF, DICOM, SCP-ECG, ISHNE, MFER, MATLAB, CSV, TSV, NPY, NPZ, ATC, Kardia JSON, "
+    "aECG, MUSE, SierraECG or Mortara XML"
+)
 _LABEL_FILES = ("labels.csv", "reference")
 
 

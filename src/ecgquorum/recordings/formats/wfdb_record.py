@@ -137,8 +137,10 @@ def _decode(tree: FileTree, segment: _Segment, rows: Sequence[int]) -> list[NDAr
         name = f"{segment.stem}.hea"
         with tree.on_disk({name: _HEADER_BYTES, **segment.limits}) as folder:
             path = str(folder / PurePosixPath(segment.stem).name)
-            options = {"channels": leads, "return_res": 32, "smooth_frames": False}
-            signal = _call_wfdb(tree.where(name), "rdrecord", path, **options).e_p_signal
+            single = set(header.samps_per_frame) <= {1, None}
+            options = {"channels": leads, "return_res": 32, "smooth_frames": single}
+            found = _call_wfdb(tree.where(name), "rdrecord", path, **options)
+            signal = list(found.p_signal.T) if single else found.e_p_signal
     factors = [np.float32(millivolts_in(header.units[i]) or 0.0) for i in leads]
     return [row if factor == 1 else row * factor for row, factor in zip(signal, factors, strict=True)]
 
