@@ -40,8 +40,8 @@ READERS: Registry[Reader] = Registry(
 )
 
 FORMATS = (
-    "WFDB (.hea with .dat or .mat), EDF, BDF, DICOM, SCP-ECG, ISHNE, MFER, MATLAB, CSV, TSV, NPY, NPZ, ATC, Kardia JSON, "
-    "aECG, MUSE, SierraECG or Mortara XML"
+    "WFDB (.hea with .dat or .mat), EDF, BDF, DICOM, SCP-ECG, ISHNE, MFER, MATLAB, CSV, TSV, NPY, NPZ, ATC, "
+    "Kardia JSON, aECG, MUSE, SierraECG or Mortara XML"
 )
 _LABEL_FILES = ("labels.csv", "reference")
 

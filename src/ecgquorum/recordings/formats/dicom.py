@@ -150,7 +150,5 @@ def _acquisition(data: Any) -> Acquisition:
         birth_date=data.get("PatientBirthDate"),
         age_years=int(age[1]) / _PER_YEAR[age[2]] if age else None,
         time=compact_time(data.get("AcquisitionDateTime")) or compact_time(date + time),
-        device=join_text(
-            data.get("Manufacturer"), data.get("ManufacturerModelName"), data.get("DeviceSerialNumber")
-        ),
+        device=join_text(data.get("Manufacturer"), data.get("ManufacturerModelName"), data.get("DeviceSerialNumber")),
     )

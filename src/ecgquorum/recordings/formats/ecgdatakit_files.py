@@ -28,7 +28,9 @@ _SCP_BYTES = 16 << 20
 _SAMPLES = 1 << 26
 _ISHNE_FAULT = -32768
 _MFER_ECG = (*range(10), 20, 21)
-_MORTARA = re.compile(r"<ECG\s[^>]*\b(?:ACQUISITION_TIME|NUM_QRS|VENT_RATE)|<ECG[\s>].*?<(?:SUBJECT|SOURCE|CHANNEL)\s", re.S)
+_MORTARA = re.compile(
+    r"<ECG\s[^>]*\b(?:ACQUISITION_TIME|NUM_QRS|VENT_RATE)|<ECG[\s>].*?<(?:SUBJECT|SOURCE|CHANNEL)\s", re.S
+)
 _KARDIA = re.compile(r'^\s*\{.*"(?:recordedAt|algorithmDetermination|amplitudeResolution|data12L)"\s*:', re.S)
 
 

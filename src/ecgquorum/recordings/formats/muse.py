@@ -17,7 +17,9 @@ def parse_muse(root: Element) -> Traces:
         raise RecordingError("there is no rhythm waveform")
     chosen = rhythm[0]
     exponent = int(text_of(chosen, "SampleExponent", default="0") or 0)
-    traces = Traces(float(text_of(chosen, "SampleBase")) * 10.0 ** max(-6, min(6, exponent)), acquisition=_acquisition(root))
+    traces = Traces(
+        float(text_of(chosen, "SampleBase")) * 10.0 ** max(-6, min(6, exponent)), acquisition=_acquisition(root)
+    )
     for lead in children(chosen, "LeadData"):
         unit = text_of(lead, "LeadAmplitudeUnits", default="MICROVOLTS")
         factor = millivolts_in(unit)

@@ -103,7 +103,9 @@ def _check_flac(where: str, tree: FileTree, inner: str, header: Any, signals: li
     """Bytes of a FLAC file whose own header must state as many channels and samples as the WFDB header does."""
     found, name = tree.size(inner) or 0, PurePosixPath(inner).name
     if found > _FLAC_BYTES:
-        raise RecordingError(f"{where}: expected at most {_FLAC_BYTES} bytes in {name}, found {found}; split the record")
+        raise RecordingError(
+            f"{where}: expected at most {_FLAC_BYTES} bytes in {name}, found {found}; split the record"
+        )
     head = tree.first(inner, 42)
     if head[:4] != b"fLaC" or len(head) < 42:
         raise RecordingError(f"{where}: expected {name} to be a FLAC file, found another")
@@ -114,7 +116,7 @@ def _check_flac(where: str, tree: FileTree, inner: str, header: Any, signals: li
         header.sig_len = n_samples // per_frame
     if n_channels != len(signals) or n_samples < header.sig_len * per_frame:
         raise RecordingError(
-            f"{where}: expected {len(signals)} channels of {header.sig_len * per_frame} samples in {name}, found {n_channels} of "
-            f"{n_samples}; the file is truncated or the header is wrong"
+            f"{where}: expected {len(signals)} channels of {header.sig_len * per_frame} samples in {name}, "
+            f"found {n_channels} of {n_samples}; the file is truncated or the header is wrong"
         )
     return found
