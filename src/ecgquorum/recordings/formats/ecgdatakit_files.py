@@ -70,10 +70,16 @@ def read_scp(file: OpenedFile, defaults: FileDefaults) -> Recording:
 
 @reader(".ecg", recognise=is_ishne, any_suffix=True)
 def read_ishne(file: OpenedFile, defaults: FileDefaults) -> Recording:
-    """Read an ISHNE Holter file; samples that flag a lead fault are missing."""
+    """Read an ISHNE Holter file; samples that flag a lead fault are missing.
+
+    A file with fewer samples than its header states is read with a note: some devices state the size of their memory.
+    """
     record, notes = _parse_file(file, "ISHNE Holter", "ishne_holter:ISHNEHolterParser", _BINARY_BYTES)
     for lead in record.leads:
         lead.samples[lead.samples == _ISHNE_FAULT] = np.nan
+    declared, found = int.from_bytes(file.head(18)[14:18], "little", signed=True), len(record.leads[0].samples)
+    if found < declared:
+        notes = (*notes, f"{found} samples of each lead, {declared} by its header; it may be cut short")
     return _recording(file, defaults, record, [lead.sampling_rate for lead in record.leads], notes)
 
 
