@@ -102,11 +102,7 @@ class TableHeader:
 def parse_table_header(lines: Sequence[str]) -> TableHeader | None:
     """Find the table in the first lines of a file: it begins with two lines of numbers; None if there are none."""
     filled = [number for number, line in enumerate(lines) if line.strip()]
-    rows = [delimiter_of_row(lines[number]) for number in filled]
-    pairs = zip(filled, rows, (*rows[1:], "") if rows else (), strict=True)
-    table, delimiter = next(
-        ((number, one) for number, one, next_one in pairs if one and next_one is not None), (0, None)
-    )
+    table, delimiter = _first_row(lines, filled)
     if delimiter is None:
         return None
     above = [lines[number] for number in filled if number < table]
@@ -121,6 +117,17 @@ def parse_table_header(lines: Sequence[str]) -> TableHeader | None:
     if units:
         columns = [replace(one, unit=one.unit or unit) for one, unit in zip(columns, units, strict=True)]
     return TableHeader(table, delimiter, tuple(columns), _facts(above))
+
+
+def _first_row(lines: Sequence[str], filled: Sequence[int]) -> tuple[int, str | None]:
+    """Where the table begins, and its delimiter: the first line of numbers that another one, or nothing, follows."""
+    found: tuple[int, str | None] = (0, None)
+    for number in filled:
+        delimiter = delimiter_of_row(lines[number])
+        if delimiter and found[1]:
+            break
+        found = (number, delimiter)
+    return found
 
 
 def delimiter_of_row(line: str) -> str | None:
