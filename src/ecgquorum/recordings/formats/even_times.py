@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 _UNEVEN = 0.01
 _MOST_DECIMALS = 9
+_MOST_LOOKED_AT = 100_000
 
 
 def find_step(times: NDArray[np.float64]) -> tuple[float | None, int]:
@@ -22,9 +23,8 @@ def find_step(times: NDArray[np.float64]) -> tuple[float | None, int]:
     if step <= 0:
         return None, int(np.flatnonzero(steps <= 0)[0]) + 1
     uneven = np.abs(steps - step) > _UNEVEN * step
-    quantum = 0.0
+    quantum = _rounding_unit(times[:_MOST_LOOKED_AT])
     if uneven.any():
-        quantum = _rounding_unit(times)
         drift = np.abs(times - (times[0] + step * np.arange(len(times))))
         slack = quantum * 1.01 + _UNEVEN * step
         if quantum >= step:
@@ -39,7 +39,7 @@ def _rounding_unit(times: NDArray[np.float64]) -> float:
     """The largest power of ten of which all times are multiples; 0 if there is none."""
     for decimals in range(-3, _MOST_DECIMALS + 1):
         scaled = times * 10.0**decimals
-        if (np.abs(scaled - np.rint(scaled)) < 1e-4).all():
+        if np.ptp(scaled) >= 1 and (np.abs(scaled - np.rint(scaled)) < 1e-4).all():
             return 10.0**-decimals
     return 0.0
 
