@@ -174,7 +174,7 @@ def write_mfer(recording, path):
         field(b"\x40", b"MFR Standard 12 lead ECG".ljust(32))
         + field(b"\x01", b"\0")
         + field(b"\x82", b"p7")
-        + field(b"\x81", b"Doe^Jane^^^")
+        + field(b"\x81", b"Doe^^Jane^^^")
         + field(b"\x83", struct.pack(">BHHBB", 0, 0, 1950, 1, 31))
         + field(b"\x84", b"\x02")
         + field(b"\x85", struct.pack(">HBBBBBHH", 2020, 3, 4, 5, 6, 7, 0, 0))

@@ -68,6 +68,24 @@ def test_a_single_signal_with_a_non_ecg_label_is_refused(write_edf, given):
         read(write_edf("EEG Fpz-Cz"), FileDefaults(leads=given))
 
 
+@pytest.mark.parametrize("labels", [("Fp1",), ("C3", "C4", "Cz"), ("F1-Ref",), ("RESP",), ("Status",)])
+@pytest.mark.parametrize("given", [None, ("I",)])
+def test_an_eeg_is_not_read_as_an_ecg(write_edf, labels, given):
+    with pytest.raises(
+        RecordingError, match=f"a.edf: expected signals that are ECG leads in volts, found '{labels[0]}'"
+    ):
+        read(write_edf(*labels), FileDefaults(leads=given))
+
+
+def test_an_ecg_is_found_among_electrodes_of_an_eeg(write_edf):
+    assert read(write_edf("Fp1", "ECG", "C3")).leads == ("ECG",)
+
+
+def test_two_leads_of_one_name_can_be_named(write_edf):
+    assert read(write_edf("ECG", "ECG")).leads == ("ECG 1", "ECG 2")
+    assert read(write_edf("ECG", "ECG"), FileDefaults(leads=("II", "V5"))).leads == ("II", "V5")
+
+
 @pytest.mark.parametrize(("old", "new"), [(b"-9      9 ", b"9       9 "), (b"-32768  32767", b"32767   32767")])
 def test_samples_without_a_scale_are_refused(write_edf, old, new):
     with pytest.raises(RecordingError, match="a.edf.*'II'.*the signal has no scale"):
