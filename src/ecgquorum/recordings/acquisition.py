@@ -53,6 +53,14 @@ def join_text(*parts: Any) -> str | None:
     return " ".join(dict.fromkeys(texts)) or None
 
 
+def parse_years(text: str | None) -> float | None:
+    """An age that is written as a number of years, such as `70` or `70 years`."""
+    try:
+        return float((text or "").split()[0])
+    except (IndexError, ValueError):
+        return None
+
+
 def compact_time(text: Any) -> str | None:
     """ISO 8601 of a time that is written without separators, as in DICOM and HL7: 20021122091000.5-0500."""
     match = _COMPACT_TIME.match(str(text or "").strip())

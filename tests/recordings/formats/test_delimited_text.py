@@ -107,10 +107,21 @@ def test_a_line_of_units_below_the_titles(tmp_path):
     np.testing.assert_allclose(found.signal[0], SAMPLES, atol=1e-6)
 
 
-APPLE_WATCH = (
-    'Name,Jane Doe|Date of Birth,"31 Jan 1950"|Recorded Date,2020-03-04 05:06:07 +0100|Classification,Sinus Rhythm|'
-    'Symptoms,|Software Version,1.90|Device,"Watch5,1"|Sample Rate,513.625 hertz|||Lead,Lead I|Unit,\u00b5V|'
-).split("|")
+APPLE_WATCH = [
+    "Name,Jane Doe",
+    'Date of Birth,"31 Jan 1950"',
+    "Recorded Date,2020-03-04 05:06:07 +0100",
+    "Classification,Sinus Rhythm",
+    "Symptoms,",
+    "Software Version,1.90",
+    'Device,"Watch5,1"',
+    "Sample Rate,513.625 hertz",
+    "",
+    "",
+    "Lead,Lead I",
+    "Unit,µV",
+    "",
+]
 
 
 def test_the_export_of_apple_watch(tmp_path):

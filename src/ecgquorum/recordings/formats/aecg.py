@@ -5,7 +5,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.acquisition import Acquisition, compact_time, join_text
+from ecgquorum.recordings.acquisition import Acquisition, compact_time, join_text, parse_years
 from ecgquorum.recordings.formats.xml_waveform import Traces, child, children, text_of
 from ecgquorum.recordings.leads import normalise_lead
 from ecgquorum.recordings.units import millivolts_in
@@ -71,7 +71,7 @@ def _acquisition(root: Element) -> Acquisition:
         name=_name(root, *person, "name"),
         sex=_attribute(root, "code", *person, "administrativeGenderCode"),
         birth_date=(_attribute(root, "value", *person, "birthTime") or "")[:8],
-        age_years=text_of(root, *person, "Age", default=""),
+        age_years=parse_years(text_of(root, *person, "Age", default="")),
         time=next(filter(None, map(compact_time, times)), None),
         device=join_text(
             text_of(root, *author, "manufacturerOrganization", "name", default=""),

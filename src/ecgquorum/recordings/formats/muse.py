@@ -3,7 +3,7 @@
 from xml.etree.ElementTree import Element
 
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.acquisition import Acquisition, join_text
+from ecgquorum.recordings.acquisition import Acquisition, join_text, parse_years
 from ecgquorum.recordings.formats.xml_waveform import Traces, children, decode_samples, text_of
 from ecgquorum.recordings.leads import normalise_lead
 from ecgquorum.recordings.units import millivolts_in
@@ -49,7 +49,7 @@ def _acquisition(root: Element) -> Acquisition:
         name=join_text(patient("PatientLastName"), patient("PatientFirstName")),
         sex=patient("Gender"),
         birth_date=_iso_date(patient("DateofBirth")),
-        age_years=patient("PatientAge") if years else None,
+        age_years=parse_years(patient("PatientAge")) if years else None,
         time=f"{date}T{time}" if date and time else date,
         device=join_text("GE", test("AcquisitionDevice")) if test("AcquisitionDevice") else None,
     )

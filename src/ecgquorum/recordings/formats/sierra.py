@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.acquisition import Acquisition, join_text
+from ecgquorum.recordings.acquisition import Acquisition, join_text, parse_years
 from ecgquorum.recordings.formats.xml_waveform import Traces, child, children, decode_samples, text_of
 from ecgquorum.recordings.leads import STANDARD_LEADS, normalise_lead
 
@@ -55,7 +55,7 @@ def _acquisition(root: Element) -> Acquisition:
         name=join_text(*(text_of(root, *person, "name", part, default="") for part in ("lastname", "firstname"))),
         sex=text_of(root, *person, "sex", default=""),
         birth_date=text_of(root, *person, "age", "dateofbirth", default=""),
-        age_years=text_of(root, *person, "age", "years", default=""),
+        age_years=parse_years(text_of(root, *person, "age", "years", default="")),
         time=f"{date}T{time}" if date and time else date,
         device=join_text(machine.text, machine.get("detaildescription")) if machine is not None else None,
     )

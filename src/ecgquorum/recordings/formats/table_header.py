@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ecgquorum.recordings.acquisition import Acquisition
+from ecgquorum.recordings.acquisition import Acquisition, parse_years
 from ecgquorum.recordings.leads import STANDARD_LEADS, normalise_lead
 from ecgquorum.recordings.units import millivolts_in
 
@@ -90,7 +90,7 @@ class TableHeader:
             name=self._first("name", "patient name"),
             sex=self._first("sex", "gender"),
             birth_date=_iso_date(self._first("date of birth", "birth date", "dob") or ""),
-            age_years=_number(self._first("age") or ""),
+            age_years=parse_years(self._first("age")),
             time=_iso_time(self._first("recorded date", "recording date", "start time", "date") or ""),
             device=self._first("device", "recorder"),
         )

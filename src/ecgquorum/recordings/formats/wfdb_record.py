@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.acquisition import Acquisition
+from ecgquorum.recordings.acquisition import Acquisition, parse_years
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import FileTree, OpenedFile
 from ecgquorum.recordings.formats.wfdb_check import MARGIN, check_decoded, check_header, check_rate
@@ -270,14 +270,7 @@ def _acquisition(header: Any) -> Acquisition:
         patient_id=facts.get("patient id") or facts.get("patient"),
         name=facts.get("name"),
         sex=facts.get("sex"),
-        age_years=_number(facts.get("age", "")),
+        age_years=parse_years(facts.get("age")),
         time=f"{date}T{clock}" if date and clock else date,
         device=facts.get("recorder") or facts.get("device"),
     )
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text.split()[0])
-    except (IndexError, ValueError):
-        return None
