@@ -3,7 +3,6 @@
 import re
 import tempfile
 import warnings
-from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path, PurePosixPath
@@ -17,7 +16,7 @@ from ecgquorum.recordings.acquisition import Acquisition, join_text
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
 from ecgquorum.recordings.formats.scp_sections import check_scp
-from ecgquorum.recordings.leads import is_other_signal, normalise_lead
+from ecgquorum.recordings.leads import is_other_signal, leads_of_one_rate, normalise_lead
 from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
 from ecgquorum.recordings.units import common_unit, millivolts_in
@@ -159,11 +158,8 @@ def _recording(
         raise RecordingError(f"{where}: expected ECG leads in volts, found {found}")
     if len(chosen) < len(usable):
         notes = (*notes, "leads with calibration pulses left out")
-    counts = Counter(rate_hz for _, rate_hz in chosen)
-    rate_hz = max(counts, key=lambda rate: (counts[rate], rate))
-    leads = [lead for lead, rate in chosen if rate == rate_hz]
-    if others := [f"{lead.label} ({rate:g} Hz)" for lead, rate in chosen if rate != rate_hz]:
-        notes = (*notes, f"left out, at another rate: {', '.join(others)}")
+    kept, left_out = leads_of_one_rate([lead.label for lead, _ in chosen], [rate_hz for _, rate_hz in chosen])
+    leads, rate_hz, notes = [chosen[i][0] for i in kept], chosen[kept[0]][1], (*notes, *left_out)
     starts = [int(lead.annotations.get("start_sample", 1)) - 1 for lead in leads]
     longest = max(start + len(lead.samples) for start, lead in zip(starts, leads, strict=True))
     if not 0 < longest * len(leads) <= _SAMPLES:

@@ -11,7 +11,7 @@ from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.acquisition import Acquisition
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
-from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, is_other_signal, normalise_lead
+from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, is_other_signal, leads_of_one_rate, normalise_lead
 from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
 from ecgquorum.recordings.units import common_unit, millivolts_in
@@ -22,7 +22,7 @@ _MOST_SIGNALS = 512
 _ENCODING = "latin-1"  # the standard says ASCII, devices write a micro sign
 _BDF = b"\xffBIOSEMI"
 _NO_TIME = "1985-01-01T00:00:00"  # what writers put where the time is removed
-_NUMBERED = re.compile(r"^ECG[ _-]*\d*$", re.IGNORECASE)
+_ECG = re.compile(r"\bE[CK]G", re.IGNORECASE)
 
 
 @reader(".edf", ".bdf")
@@ -41,26 +41,25 @@ def read_edf(file: OpenedFile, defaults: FileDefaults) -> Recording:
             else:
                 edf = edfio.read_edf(content, lazy_load_data=False, header_encoding=_ENCODING)
             signals = _leads(where, list(edf.signals), defaults)
-            rates = sorted({float(signal.sampling_frequency) for signal in signals})
+            rates_hz = [float(signal.sampling_frequency) for signal in signals]
+            kept, notes = leads_of_one_rate([signal.label for signal in signals], rates_hz)
+            signals = [signals[i] for i in kept]
             acquisition = _acquisition(edf)
             samples = [np.asarray(signal.data, dtype=np.float64) for signal in signals]
     except RecordingError:
         raise
     except Exception as error:
         raise RecordingError(f"{where}: expected an EDF or BDF file, found: {one_line(error)}") from error
-    if len(rates) != 1:
-        raise RecordingError(
-            f"{where}: expected all ECG leads at one rate, found {', '.join(f'{r:g}' for r in rates)} Hz"
-        )
     factors = [defaults.millivolts(where, _unit(signal)) for signal in signals]
     return Recording(
         file.stem,
         as_samples(np.stack([values * factor for values, factor in zip(samples, factors, strict=True)])),
-        rates[0],
+        rates_hz[kept[0]],
         _names(where, signals, defaults),
         acquisition,
         source=where,
         unit=common_unit(_unit(signal) or defaults.units for signal in signals),
+        notes=notes,
     )
 
 
@@ -90,7 +89,7 @@ def _check(where: str, content: bytes) -> None:
 def _leads(where: str, signals: list[Any], defaults: FileDefaults) -> list[Any]:
     hearts = [s for s in signals if not is_other_signal(s.label)]
     voltages = [s for s in hearts if millivolts_in(_unit(s) or defaults.units or "") is not None]
-    named = [s for s in voltages if _lead(s) in STANDARD_LEADS or _NUMBERED.match(_lead(s))]
+    named = [s for s in voltages if _lead(s) in STANDARD_LEADS or _ECG.search(s.label)]
     chosen = named or (voltages if len(voltages) == 1 or defaults.leads else [])
     if not chosen:
         labels = ", ".join(repr(signal.label) for signal in signals[:12])
@@ -105,10 +104,10 @@ def _leads(where: str, signals: list[Any], defaults: FileDefaults) -> list[Any]:
 
 def _names(where: str, signals: list[Any], defaults: FileDefaults) -> tuple[str, ...]:
     names = [_lead(signal) for signal in signals]
-    numbered = [name for name in names if _NUMBERED.match(name)]
-    if len(numbered) == 1:
-        names[names.index(numbered[0])] = UNNAMED_LEAD
-    elif not numbered and not set(names) & set(STANDARD_LEADS) and defaults.leads:
+    unnamed = [name for name in names if name not in STANDARD_LEADS and _ECG.search(name)]
+    if len(unnamed) == 1:
+        names[names.index(unnamed[0])] = UNNAMED_LEAD
+    elif not unnamed and not set(names) & set(STANDARD_LEADS) and defaults.leads:
         return defaults.lead_names(where, len(names))  # chosen only because the user has named the leads
     return defaults.leads_of(where, names)
 

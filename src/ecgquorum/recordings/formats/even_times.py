@@ -29,9 +29,9 @@ def find_step(times: NDArray[np.float64]) -> tuple[float | None, int]:
         slack = quantum * 1.01 + _UNEVEN * step
         if quantum >= step:
             return None, int(np.flatnonzero(uneven)[0]) + 1
-        wrong = (np.abs(steps - step) > slack) | (drift[1:] > slack)
-        if wrong.any():
-            return None, int(np.flatnonzero(wrong)[0]) + 1
+        for wrong in (np.abs(steps - step) > slack, drift[1:] > slack):
+            if wrong.any():
+                return None, int(np.flatnonzero(wrong)[0]) + 1
     return _snap(step, max(quantum, 1e-9 * abs(float(times[-1]))) / len(steps)), 0
 
 

@@ -5,7 +5,6 @@ wrong one cannot make it allocate memory for samples that do not exist.
 """
 
 import tempfile
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -19,7 +18,7 @@ from ecgquorum.recordings.acquisition import Acquisition, parse_years
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import FileTree, OpenedFile
 from ecgquorum.recordings.formats.wfdb_check import MARGIN, check_decoded, check_header, check_rate
-from ecgquorum.recordings.leads import UNNAMED_LEAD, is_other_signal
+from ecgquorum.recordings.leads import UNNAMED_LEAD, is_other_signal, leads_of_one_rate
 from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, one_line
 from ecgquorum.recordings.units import common_unit, millivolts_in
@@ -73,7 +72,7 @@ def read_wfdb(file: OpenedFile, defaults: FileDefaults) -> Recording:
         names, units, per_frame, signal = whole.names, whole.units, whole.per_frame, None
     else:
         names, units, per_frame, signal = _read_segments(tree, stem, header)
-    kept, notes = _leads_of_one_rate(names, per_frame, header.fs)
+    kept, notes = leads_of_one_rate(names, [float(header.fs) * samples for samples in per_frame])
     rows = [signal[i] for i in kept] if signal is not None else _decode(tree, whole, kept)
     return Recording(
         id=PurePosixPath(stem).name,
@@ -111,17 +110,6 @@ def _ecg_leads(header: Any) -> list[int]:
         for i, (name, unit) in enumerate(_signals(header))
         if millivolts_in(unit) is not None and not is_other_signal(name or "")
     ]
-
-
-def _leads_of_one_rate(
-    names: Sequence[str], per_frame: Sequence[int], frames_hz: float
-) -> tuple[list[int], tuple[str, ...]]:
-    """The leads at the rate that most have, of equally many the faster; a note names those that are left out."""
-    counts = Counter(per_frame)
-    chosen = max(counts, key=lambda samples: (counts[samples], samples))
-    kept = [i for i, samples in enumerate(per_frame) if samples == chosen]
-    others = [f"{names[i]} ({per_frame[i] * frames_hz:g} Hz)" for i in range(len(names)) if i not in kept]
-    return kept, ((f"left out, at another rate: {', '.join(others)}",) if others else ())
 
 
 def _decode(tree: FileTree, segment: _Segment, rows: Sequence[int]) -> list[NDArray[np.float32]]:
