@@ -64,6 +64,16 @@ Units = Annotated[
 Lead = Annotated[
     str | None, typer.Option(help="Which of the recording's leads to classify, for a model of one lead: II.")
 ]
+Window = Annotated[
+    float | None,
+    typer.Option(help="Length of the windows that long recordings are classified in, in s. Default: the model's."),
+]
+Stride = Annotated[
+    float | None, typer.Option(help="From one window to the next, in s. Default: the fewest windows that cover all.")
+]
+Identify = Annotated[
+    bool, typer.Option("--identify", help="Show patient, time and device, where the file states them.")
+]
 Model = Annotated[
     str, typer.Option(help="A bundle's folder (written by `train`), or one that ships: for 12 leads cpsc2018-compact.")
 ]

@@ -16,7 +16,7 @@ from ecgquorum.ensemble.risk import RiskModel
 from ecgquorum.errors import FittingError
 from ecgquorum.members import forward_with_features
 from ecgquorum.preprocessing import InputSpec
-from ecgquorum.preprocessing.input_spec import Signal, split_windows
+from ecgquorum.preprocessing.input_spec import WHOLE_WINDOWS, Signal, Windowing
 from ecgquorum.recordings import Recording, read, recordings_from_array
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Ensemble(nn.Module):
                 leads = self.input.leads
             several = recordings_from_array(samples, rate_hz=rate_hz, leads=leads, units=units)
         found = (one if isinstance(one, Recording) else read(one) for one in several)
-        return self._predict_in_windows((one.id, self.input.fit(one, lead)) for one in found)
+        return self._predict_in_windows((one.id, self.input.fit(one, lead)) for one in found)[0]
 
     def save(self, path: str | Path) -> Path:
         """Write the ensemble as a bundle to the folder `path`; `load_ensemble` reads it."""
@@ -122,19 +122,32 @@ class Ensemble(nn.Module):
 
     def predict_prepared(self, ids: Sequence[str], signals: Sequence[Signal]) -> Prediction:
         """Classify signals that `self.input.fit` has prepared."""
-        return self._predict_in_windows(zip(ids, signals, strict=True))
+        return self._predict_in_windows(zip(ids, signals, strict=True))[0]
 
-    def _predict_in_windows(self, fitted: Iterable[tuple[str, Signal]]) -> Prediction:
-        """Classify each recording in windows and average their probabilities."""
+    def predict_windows(
+        self, ids: Sequence[str], signals: Sequence[Signal], windowing: Windowing = WHOLE_WINDOWS
+    ) -> tuple[Prediction, Prediction]:
+        """Classify prepared signals: the recordings, and each window of each of them, in order.
+
+        A recording has the mean probabilities of its windows; the id of a window is that of its recording.
+        """
+        return self._predict_in_windows(zip(ids, signals, strict=True), windowing)
+
+    def _predict_in_windows(
+        self, fitted: Iterable[tuple[str, Signal]], windowing: Windowing = WHOLE_WINDOWS
+    ) -> tuple[Prediction, Prediction]:
+        """Classify each recording in windows and average their probabilities; recordings, and windows."""
+        windowing.check(self.input)
+        n_window = windowing.n_window(self.input)
         ids: list[str] = []
         owners: list[int] = []
 
         def batches() -> Iterator[Batch]:
             waiting: list[Signal] = []
             for record, signal in fitted:
-                for window in split_windows(signal, self.input.n_window):
+                for start in windowing.starts(signal.shape[1], self.input):
                     owners.append(len(ids))
-                    waiting.append(window)
+                    waiting.append(signal[:, start : start + n_window])
                     if len(waiting) == _BATCH:
                         yield make_batch(waiting, self.input.n_window)
                         waiting.clear()
@@ -143,9 +156,9 @@ class Ensemble(nn.Module):
                 yield make_batch(waiting, self.input.n_window)
 
         probs, distances = self._outputs(batches(), lambda window: ids[owners[window]])
-        return self.make_prediction(
-            ids, _mean_by_owner(probs, owners, len(ids)), _mean_by_owner(distances, owners, len(ids))
-        )
+        means = (_mean_by_owner(values, owners, len(ids)) for values in (probs, distances))
+        windows = self.make_prediction([ids[owner] for owner in owners], probs, distances)
+        return self.make_prediction(ids, *means), windows
 
     def _outputs(self, batches: Iterator[Batch], name_of: Callable[[int], str]) -> tuple[np.ndarray, np.ndarray]:
         """(row, member, class) and (row,) of all batches; raises where a network gives no finite probability."""

@@ -1,7 +1,7 @@
 """Read recordings and prepare them for a model: the one read path of predict, triage, cohort build, plot and desk."""
 
 import hashlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,10 +47,15 @@ ANY_RECORDING = ReadOptions()
 
 @dataclass(frozen=True)
 class TracePreview:
-    """The first seconds of the first lead, for a small figure: microvolts at evenly spaced times."""
+    """Some seconds of one lead, for a small figure: microvolts at evenly spaced times.
 
-    microvolts: tuple[int, ...] = ()
+    lead: with the worst finding of the guard, else II, else the first
+    """
+
+    microvolts: Sequence[int] = ()
     seconds: float = 0.0
+    lead: str = ""
+    start_s: float = 0.0
 
 
 NO_PREVIEW = TracePreview()
@@ -141,15 +146,16 @@ def _prepare(recording: Recording, options: ReadOptions, path: RecordingPath, di
         whole = _cut(recording, options.recording_bytes)
     elif spec is None:
         whole = recording
+    quality = assess_quality(chosen)
     return PreparedRecording(
         path,
         recording.id,
         recording.signal if spec is None else spec.fit(recording, options.lead),
         recording.seconds,
-        assess_quality(chosen),
+        quality,
         tuple(_notices(chosen)),
         digest,
-        _preview(chosen),
+        _preview(chosen, quality),
         recording.acquisition if options.identify else NOTHING_KNOWN,
         whole,
     )
@@ -176,12 +182,15 @@ def hash_files(tree: FileTree, name: str) -> str:
     return digest.hexdigest()
 
 
-def _preview(recording: Recording) -> TracePreview:
+def _preview(recording: Recording, quality: Quality) -> TracePreview:
+    """Of the first seconds of the lead that a person should look at first."""
+    worst = [one.lead for one in sorted(quality.findings, key=lambda one: -one.severity)]
+    lead = next(name for name in (*worst, "II", recording.leads[0]) if name in recording.leads)
     n_shown = min(recording.n_samples, round(_PREVIEW_S * recording.rate_hz))
-    row = np.nan_to_num(recording.signal[0, :n_shown], posinf=0.0, neginf=0.0)
+    row = np.nan_to_num(recording.signal[recording.leads.index(lead), :n_shown], posinf=0.0, neginf=0.0)
     points = np.linspace(0, n_shown - 1, min(n_shown, _PREVIEW_POINTS)).round().astype(int)
     microvolts = np.clip(row[points] * 1000, -1e7, 1e7).round().astype(int)
-    return TracePreview(tuple(microvolts.tolist()), round(n_shown / recording.rate_hz, 4))
+    return TracePreview(tuple(microvolts.tolist()), round(n_shown / recording.rate_hz, 4), lead)
 
 
 def _cut(recording: Recording, n_bytes: int) -> Recording:

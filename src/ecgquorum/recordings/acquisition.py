@@ -43,6 +43,13 @@ class Acquisition:
         """Whether anything is known."""
         return any(value is not None for value in asdict(self).values())
 
+    def lines(self) -> tuple[str, ...]:
+        """What is known, for people: one line about the patient, one about the acquisition."""
+        who = [self.name, self.patient_id and f"id {self.patient_id}", self.sex]
+        who += [self.birth_date and f"born {self.birth_date}"]
+        who += [f"{self.age_years:g} years"] if self.age_years is not None else []
+        return tuple(filter(None, (", ".join(filter(None, part)) for part in (who, [self.time, self.device]))))
+
 
 def _clean(value: Any) -> str | None:
     """The text on one line without control characters; None for an empty one."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ecgquorum._internal.atomic import atomic_file
-from ecgquorum.ensemble.result import CERTAIN, DEFERRED, UNREADABLE, Result
+from ecgquorum.ensemble.result import CERTAIN, DEFERRED, SKIPPED, UNREADABLE, Result
 
 Resource = dict[str, Any]
 
@@ -64,6 +64,8 @@ def write_fhir(worklist: Path, out: Path, card: Mapping[str, Any]) -> Counter[st
         _write(files, [make_device(card)])
         for line in lines:
             result = Result.from_json(json.loads(line))
+            if result.decision == SKIPPED:
+                continue
             if not result.sha256:
                 counts[UNHASHED] += 1
             elif not seen.execute("INSERT OR IGNORE INTO seen VALUES (?)", (result.sha256,)).rowcount:
