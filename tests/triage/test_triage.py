@@ -185,10 +185,10 @@ def triage_command(place, model, out):
 
 
 def answers_in(out):
-    """Number of results, read while another process writes."""
+    """Number of recordings with a result, read while another process writes."""
     try:
         with sqlite3.connect(f"file:{out / 'journal.sqlite'}?mode=ro", uri=True) as database:
-            found = database.execute("SELECT count(*) FROM results").fetchone()[0]
+            found = database.execute("SELECT count(*) FROM results WHERE stamp <> ''").fetchone()[0]
         database.close()
     except sqlite3.Error:
         return 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from ecgquorum.cli.config import CONFIG, read_config
 from ecgquorum.cli.console import err, print_line
 from ecgquorum.errors import DrawingError, EcgQuorumError, PolicyError
 from ecgquorum.recipes import recipe_names
@@ -133,16 +134,24 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    show_version: Annotated[
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(help=f"A TOML file with options, a table for each command. Default: {CONFIG}, if it is here."),
+    ] = None,
+    show_version: Annotated[  # noqa: ARG001 (its callback prints)
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Annotated[  # noqa: ARG001 (`main` reads it)
+        bool, typer.Option("--debug", help="Show the traceback of an error.")
+    ] = False,
 ) -> None:
     """Small ensembles of ECG classifiers whose disagreement tells when not to trust them. Research use only.
 
     Try it with a simulated recording that ships: ecgquorum predict sample:af
     """
+    context.default_map = read_config(config, context.command)
 
 
 def file_defaults(rate: float | None, leads: str | None, units: str | None) -> "FileDefaults":

@@ -10,6 +10,7 @@ from ecgquorum.cli.application import (
     RECORDINGS,
     File,
     Force,
+    Identify,
     Lead,
     Leads,
     MemberName,
@@ -51,6 +52,7 @@ def plot(
     rate: Rate = None,
     leads: Leads = None,
     units: Units = None,
+    identify: Identify = False,
     force: Force = False,
 ) -> None:
     """Draw a recording as ECG paper, true to scale: printed at 100 %, a second measures 25 mm and a millivolt 10 mm.
@@ -70,7 +72,13 @@ def plot(
     with console_progress("drawing") as progress:
         ensemble = eq.load_ensemble(model or DEFAULT_MODEL, member=member) if map_ else None
         drawn = eq.plot_recording(
-            recording, page, ensemble=ensemble, method=map_ or "gradient", lead=lead, progress=progress
+            recording,
+            page,
+            ensemble=ensemble,
+            method=map_ or "gradient",
+            lead=lead,
+            identify=identify,
+            progress=progress,
         )
     drawn.save(target)
     first, last = drawn.span_s

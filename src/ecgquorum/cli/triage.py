@@ -47,8 +47,6 @@ WATCH_S = 3.0
 SOME_UNREADABLE, SOME_SKIPPED = 3, 4
 """Exit codes: recordings could not be read; all could, but files were no recordings and not ignored."""
 
-_SKIPPED_SHOWN = 5
-
 
 @app.command(rich_help_panel=RECORDINGS)
 def triage(
@@ -181,7 +179,7 @@ class _Output:
             print_line(f"{summary.sentence()}; worklist: {out / 'worklist.html'} and worklist.csv")
             if summary.decisions["skipped"]:
                 print_warning(
-                    f"{summary.decisions['skipped']} files are no recordings: see the end of worklist.csv; "
+                    f"not recordings: {summary.decisions['skipped']}; the end of worklist.csv says why; "
                     "leave out what is meant to be there with --ignore '*.txt'"
                 )
 

@@ -1,6 +1,7 @@
 """Several members that predict together."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,11 @@ from ecgquorum.cohorts import Batch, Cohort, Part, make_batch
 from ecgquorum.ensemble.distance import FeatureDistance
 from ecgquorum.ensemble.prediction import Prediction
 from ecgquorum.ensemble.risk import RiskModel
-from ecgquorum.errors import FittingError
+from ecgquorum.errors import FittingError, QualityWarning
 from ecgquorum.members import forward_with_features
 from ecgquorum.preprocessing import InputSpec
-from ecgquorum.preprocessing.input_spec import WHOLE_WINDOWS, Signal, Windowing
+from ecgquorum.preprocessing.input_spec import WHOLE_WINDOWS, Signal, Windowing, select_leads
+from ecgquorum.preprocessing.quality import assess_quality
 from ecgquorum.recordings import Recording, read, recordings_from_array
 
 if TYPE_CHECKING:
@@ -87,7 +89,8 @@ class Ensemble(nn.Module):
         """Classify recordings of any rate, length, unit or lead order; one that does not fit is an error.
 
         A recording that is longer than the window is classified in several windows, and gets the mean of their
-        probabilities.
+        probabilities. What the quality guard finds, such as a lead that is off, or samples that must be in microvolts
+        though millivolts are stated, is a `QualityWarning`.
 
         recordings:   a path, a `Recording`, several of either, or an array: (time,), (lead, time) or
                       (record, lead, time)
@@ -101,8 +104,15 @@ class Ensemble(nn.Module):
             if leads is None and samples.ndim > 1 and samples.shape[-2] == len(self.input.leads):
                 leads = self.input.leads
             several = recordings_from_array(samples, rate_hz=rate_hz, leads=leads, units=units)
-        found = (one if isinstance(one, Recording) else read(one) for one in several)
+        found = (self._warn(one if isinstance(one, Recording) else read(one), lead) for one in several)
         return self._predict_in_windows((one.id, self.input.fit(one, lead)) for one in found)[0]
+
+    def _warn(self, recording: Recording, lead: str | None) -> Recording:
+        """Warn of what the quality guard finds; of arrays for a model without a scale nothing is known."""
+        if self.input.scaling != "none":
+            for reason in assess_quality(select_leads(recording, self.input.leads, lead)).reasons:
+                warnings.warn(f"{recording.source or recording.id}: {reason}", QualityWarning, stacklevel=4)
+        return recording
 
     def save(self, path: str | Path) -> Path:
         """Write the ensemble as a bundle to the folder `path`; `load_ensemble` reads it."""

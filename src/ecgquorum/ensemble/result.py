@@ -96,9 +96,13 @@ class Result:
 
     @property
     def worst_window(self) -> WindowResult | None:
-        """Of several windows, that of the urgent class with the highest risk; without such a class, of all."""
+        """Of several windows, the one in which the urgent class is most probable; without one, of the highest risk."""
+        if len(self.windows) < 2:
+            return None
         urgent = [one for one in self.windows if one.label == self.urgent_class]
-        return max(urgent or self.windows, key=lambda one: one.risk or 0.0) if len(self.windows) > 1 else None
+        if urgent:
+            return max(urgent, key=lambda one: one.probability or 0.0)
+        return max(self.windows, key=lambda one: one.risk or 0.0)
 
     @property
     def placement(self) -> str:

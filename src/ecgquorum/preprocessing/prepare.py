@@ -186,11 +186,16 @@ def _preview(recording: Recording, quality: Quality) -> TracePreview:
     """Of the first seconds of the lead that a person should look at first."""
     worst = [one.lead for one in sorted(quality.findings, key=lambda one: -one.severity)]
     lead = next(name for name in (*worst, "II", recording.leads[0]) if name in recording.leads)
-    n_shown = min(recording.n_samples, round(_PREVIEW_S * recording.rate_hz))
-    row = np.nan_to_num(recording.signal[recording.leads.index(lead), :n_shown], posinf=0.0, neginf=0.0)
-    points = np.linspace(0, n_shown - 1, min(n_shown, _PREVIEW_POINTS)).round().astype(int)
+    return preview_row(recording.signal[recording.leads.index(lead)], recording.rate_hz, lead)
+
+
+def preview_row(millivolts: Signal, rate_hz: float, lead: str, start_s: float = 0.0) -> TracePreview:
+    """Some seconds of a lead, (time,), from `start_s` on."""
+    first = round(start_s * rate_hz)
+    row = np.nan_to_num(millivolts[first : first + round(_PREVIEW_S * rate_hz)], posinf=0.0, neginf=0.0)
+    points = np.linspace(0, len(row) - 1, min(len(row), _PREVIEW_POINTS)).round().astype(int)
     microvolts = np.clip(row[points] * 1000, -1e7, 1e7).round().astype(int)
-    return TracePreview(tuple(microvolts.tolist()), round(n_shown / recording.rate_hz, 4), lead)
+    return TracePreview(tuple(microvolts.tolist()), round(len(row) / rate_hz, 4), lead, start_s)
 
 
 def _cut(recording: Recording, n_bytes: int) -> Recording:

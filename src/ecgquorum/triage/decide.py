@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.ensemble.predict_files import Outcome, predict_outcomes
 from ecgquorum.ensemble.result import CERTAIN, DEFERRED, Result, failed_result
-from ecgquorum.preprocessing.input_spec import WHOLE_WINDOWS, Windowing
-from ecgquorum.preprocessing.prepare import NO_PREVIEW, PreparedRecording
+from ecgquorum.preprocessing.input_spec import WHOLE_WINDOWS, InputSpec, Windowing
+from ecgquorum.preprocessing.prepare import NO_PREVIEW, PreparedRecording, TracePreview, preview_row
 from ecgquorum.recordings.discovery import ReadFailure
 from ecgquorum.triage.journal import JournalEntry
 from ecgquorum.triage.policies import Policy
@@ -55,6 +55,17 @@ def make_entries(
     ensemble: Ensemble, rules: Rules, stamps: Sequence[str], outcomes: Sequence[Outcome]
 ) -> list[JournalEntry]:
     """Classify a group of recordings and make their entries for the journal."""
-    previews = [one.preview if isinstance(one, PreparedRecording) else NO_PREVIEW for one in outcomes]
     results = decide(ensemble, rules, outcomes)
+    previews = [_preview(ensemble.input, *pair) for pair in zip(results, outcomes, strict=True)]
     return [JournalEntry(*entry) for entry in zip(results, stamps, previews, strict=True)]
+
+
+def _preview(spec: InputSpec, result: Result, outcome: Outcome) -> TracePreview:
+    """What the worklist shows: the beginning of the recording, or of the worst window of a long one."""
+    if not isinstance(outcome, PreparedRecording):
+        return NO_PREVIEW
+    worst, lead = result.worst_window, outcome.preview.lead
+    if worst is None or spec.scaling != "microvolt":
+        return outcome.preview
+    row = outcome.signal[spec.leads.index(lead) if lead in spec.leads else 0]
+    return preview_row(row / 1000, spec.rate_hz, lead, worst.start_s)

@@ -1,5 +1,6 @@
 """Draw the first recordings of a worklist on ECG paper, and the windows of long ones over time."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -57,7 +58,7 @@ def _draw(out: Path, result: Result, options: ReadOptions, limits: SandboxLimits
         if isinstance(read, ReadFailure):
             yield f"no plot: {read.reason}"
             return
-        start_s = result.worst_window.start_s if result.worst_window else 0.0
+        start_s = math.floor(result.worst_window.start_s) if result.worst_window else 0
         drawn = plot_recording(read.recording, Page(start_s=start_s), identify=options.identify)
         write_sheet(drawn.figure, sheet, _DPI)
     except EcgQuorumError as error:
