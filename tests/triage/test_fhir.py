@@ -150,7 +150,7 @@ def test_patient_time_and_device_are_reported_where_the_result_holds_them(tmp_pa
     assert subjects == [f"Patient/{jane['id']}"] * 2 + [f"Patient/{john['id']}", None] and set(subjects[:3]) <= ids
     times = [report.get("effectiveDateTime") for report in read["DiagnosticReport"]]
     assert times == ["2024-01-31T12:30:00+01:00"] * 2 + ["2024-01-31", None], "no time of day without its zone"
-    software, recorder = read["Device"]
+    recorder = read["Device"][1]
     assert recorder["deviceName"][0]["name"] == "MAC 55"
     made = [one for one in read["Observation"] if one["code"]["text"] == "Acquisition of the ECG"]
     assert [one.get("device", {}).get("reference") for one in made] == [f"Device/{recorder['id']}"] * 2 + [None]

@@ -75,6 +75,9 @@ Stride = Annotated[
 Identify = Annotated[
     bool, typer.Option("--identify", help="Show patient, time and device, where the file states them.")
 ]
+Measure = Annotated[
+    bool, typer.Option("--measure", help="Also measure PR, QRS, QT and QTc, with the package neurokit2.")
+]
 Model = Annotated[
     str, typer.Option(help="A bundle's folder (written by `train`), or one that ships: for 12 leads cpsc2018-compact.")
 ]

@@ -13,6 +13,7 @@ from ecgquorum.cli.application import (
     Identify,
     Lead,
     Leads,
+    Measure,
     MemberName,
     Rate,
     Units,
@@ -53,6 +54,7 @@ def plot(
     leads: Leads = None,
     units: Units = None,
     identify: Identify = False,
+    measure: Measure = False,
     force: Force = False,
 ) -> None:
     """Draw a recording as ECG paper, true to scale: printed at 100 %, a second measures 25 mm and a millivolt 10 mm.
@@ -78,6 +80,7 @@ def plot(
             method=map_ or "gradient",
             lead=lead,
             identify=identify,
+            measure=measure,
             progress=progress,
         )
     drawn.save(target)

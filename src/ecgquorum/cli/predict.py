@@ -12,6 +12,7 @@ from ecgquorum.cli.application import (
     Identify,
     Lead,
     Leads,
+    Measure,
     MemberName,
     Model,
     Rate,
@@ -36,6 +37,7 @@ def predict(
     window: Window = None,
     stride: Stride = None,
     identify: Identify = False,
+    measure: Measure = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array with one object per recording.")] = False,
 ) -> None:
     """Classify recordings: class, calibrated probabilities, each member's raw ones, risk and uncertainty.
@@ -48,11 +50,14 @@ def predict(
         raise typer.Exit(1)
     from ecgquorum import ReadFailure, ReadOptions, load_ensemble, predict_files
     from ecgquorum.preprocessing import Windowing
+    from ecgquorum.preprocessing.measurements import check_installed
 
+    if measure:
+        check_installed()
     ensemble = load_ensemble(model, member=member)
     names: dict[str, str] = ensemble.card.get("class_names", {})
     failed = shown = 0
-    options = ReadOptions(lead=lead, defaults=file_defaults(rate, leads, units), identify=identify)
+    options = ReadOptions(lead=lead, defaults=file_defaults(rate, leads, units), identify=identify, measure=measure)
     for answer in predict_files(ensemble, files, options, windowing=Windowing(window, stride)):
         if isinstance(answer, ReadFailure):
             failed += 1

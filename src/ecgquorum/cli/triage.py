@@ -20,6 +20,7 @@ from ecgquorum.cli.application import (
     Identify,
     Lead,
     Leads,
+    Measure,
     MemberName,
     Model,
     Rate,
@@ -75,6 +76,7 @@ def triage(
     leads: Leads = None,
     units: Units = None,
     identify: Identify = False,
+    measure: Measure = False,
     readers: Annotated[int, typer.Option(min=1, max=64, help="Processes that read files, per worker.")] = 2,
     plots: Annotated[
         int, typer.Option(min=0, help="Draw so many recordings on ECG paper, from the top of the worklist.")
@@ -102,9 +104,12 @@ def triage(
     """
     from ecgquorum import load_ensemble
     from ecgquorum.preprocessing import ReadOptions, Windowing
+    from ecgquorum.preprocessing.measurements import check_installed
     from ecgquorum.recordings import SandboxLimits
     from ecgquorum.triage import TriageOptions, policy_of, urgency_of
 
+    if measure:
+        check_installed()
     share = parse_share("--budget", budget)
     ensemble = load_ensemble(model, member=member)
     policy = policy_of(ensemble) if share is None else None
@@ -115,7 +120,7 @@ def triage(
     urgency = change_urgency(urgency_of(ensemble), urgent, always, never, floor)
     urgency.check(ensemble.classes)
     options = TriageOptions(
-        ReadOptions(ensemble.input, lead, file_defaults(rate, leads, units), identify=identify),
+        ReadOptions(ensemble.input, lead, file_defaults(rate, leads, units), identify=identify, measure=measure),
         SandboxLimits(readers),
         urgency,
         Windowing(window, stride),

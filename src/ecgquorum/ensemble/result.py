@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ecgquorum.ensemble.prediction import Array, Prediction, round_printed
 from ecgquorum.preprocessing.input_spec import Windowing
+from ecgquorum.preprocessing.measurements import NOT_MEASURED, Measurements
 from ecgquorum.preprocessing.prepare import PreparedRecording
 from ecgquorum.preprocessing.quality import NO_FINDINGS, Finding, Quality, Severity
 from ecgquorum.recordings.acquisition import NOTHING_KNOWN, Acquisition
@@ -57,6 +58,7 @@ class Result:
     urgency:                  place of `urgent_class` among the urgent classes, from 1; None: none of them
     urgent_class:             the most urgent class of the recording or of one of its windows
     acquisition:              patient, time and device, if the caller asked for them
+    measurements:             heart rate and RR irregularity; PR, QRS and QT, if the caller asked for them
     sha256, model_sha256:     of the recording's files and of the model's weights
     """
 
@@ -81,6 +83,7 @@ class Result:
     notices: tuple[str, ...] = ()
     seconds: float | None = None
     acquisition: Acquisition = NOTHING_KNOWN
+    measurements: Measurements = NOT_MEASURED
     sha256: str = ""
     model_sha256: str = ""
 
@@ -135,6 +138,7 @@ class Result:
             | {
                 "quality": Quality(findings),
                 "acquisition": Acquisition(**values["acquisition"]),
+                "measurements": Measurements(**values.get("measurements", {})),
                 "raw_member_probabilities": tuple(values["raw_member_probabilities"]),
                 "windows": tuple(WindowResult(**one) for one in values["windows"]),
                 "notices": tuple(values["notices"]),
@@ -162,6 +166,7 @@ class Result:
             "seconds": self.seconds,
             "windows": len(self.windows),
             **{f"worst_window_{name}": getattr(self.worst_window, name, None) for name in _WORST},
+            **dataclasses.asdict(self.measurements),
             **dataclasses.asdict(self.acquisition),
             "source": self.source,
             "sha256": self.sha256,
@@ -247,6 +252,7 @@ def make_results(
                 notices=(*((several,) if len(own) > 1 else ()), *one.notices),
                 seconds=round(one.seconds, 3),
                 acquisition=one.acquisition,
+                measurements=one.measurements,
                 sha256=one.sha256,
                 model_sha256=str(ensemble.card.get("weights_sha256", "")),
             )

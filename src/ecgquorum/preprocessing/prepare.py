@@ -9,6 +9,7 @@ import numpy as np
 
 from ecgquorum.errors import RecordingError
 from ecgquorum.preprocessing.input_spec import InputSpec, Signal, find_missing_leads, select_leads
+from ecgquorum.preprocessing.measurements import NOT_MEASURED, Measurements, measure_recording
 from ecgquorum.preprocessing.quality import Quality, assess_quality
 from ecgquorum.recordings.acquisition import NOTHING_KNOWN, Acquisition
 from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, discover_recordings, open_cached
@@ -30,6 +31,7 @@ class ReadOptions:
     defaults:        rate, leads and units of files that do not state them
     as_stated:       keep a stated unit even where it cannot be true
     identify:        keep what the file states about patient, time and device
+    measure:         also measure PR, QRS and QT; heart rate and irregularity always are, for a model
     recording_bytes: also return the recording as it was read, of a long one no more than so many bytes from its start
     """
 
@@ -39,6 +41,7 @@ class ReadOptions:
     as_stated: bool = False
     recording_bytes: int = 0
     identify: bool = False
+    measure: bool = False
 
 
 ANY_RECORDING = ReadOptions()
@@ -68,6 +71,7 @@ class PreparedRecording:
     signal:  (lead, time) float32 with the leads, rate and scale of the model; millivolts as read if there is no model
     notices: what was done to it that a user should know: a corrected unit, missing leads
     sha256:  of its files
+    measurements: heart rate, intervals, if there is a model
     whole:   the recording as it was read, if the options ask for it or there is no model
     """
 
@@ -81,6 +85,7 @@ class PreparedRecording:
     preview: TracePreview = NO_PREVIEW
     acquisition: Acquisition = NOTHING_KNOWN
     whole: Recording | None = None
+    measurements: Measurements = NOT_MEASURED
 
     @property
     def recording(self) -> Recording:
@@ -158,6 +163,7 @@ def _prepare(recording: Recording, options: ReadOptions, path: RecordingPath, di
         _preview(chosen, quality),
         recording.acquisition if options.identify else NOTHING_KNOWN,
         whole,
+        measure_recording(chosen, recording if options.measure else None) if spec else NOT_MEASURED,
     )
 
 

@@ -179,9 +179,8 @@ def _draw_header(
     drawn = f"{leads}, {recording.seconds:.1f} s at {recording.rate_hz:g} Hz; drawn from {first:g} to {last:.7g} s"
     _write(ax, 0, high - 12, drawn, size=8, color=GREY)
     if facts:
-        _write(
-            ax, GRID_MM / 2, high - 7, textwrap.shorten("; ".join(facts), 90, placeholder=" ..."), size=9, ha="center"
-        )
+        shown = textwrap.shorten("; ".join(facts), 120, placeholder=" ...")
+        _write(ax, GRID_MM / 2, high - 7, shown, size=8, ha="center")
     if doubts:
         more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
         _write(ax, GRID_MM, high - 12, f"Doubtful: {doubts[0]}{more}", size=8, color=ERROR_COLOUR, ha="right")

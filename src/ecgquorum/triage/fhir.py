@@ -1,7 +1,7 @@
 """Export the worklist as FHIR R4: one NDJSON file for each resource type, for a bulk import.
 
 DIR/Device.ndjson            the ensemble: its name, its version, the SHA-256 of its weights
-DIR/Observation.ndjson       for each recording its quality, and its class unless it cannot be read
+DIR/Observation.ndjson       for each recording its quality, its class and measurements unless it cannot be read
 DIR/DiagnosticReport.ndjson  for each recording the conclusion, marked as not verified by a person
 DIR/Patient.ndjson           patients, where the results hold them (`--identify`); then Device also has the recorders
 
@@ -33,6 +33,7 @@ from ecgquorum.triage.fhir_elements import (
     make_quantity,
     make_texts,
 )
+from ecgquorum.triage.fhir_measurements import Measure, measured_values
 from ecgquorum.triage.fhir_patient import context, make_patient, make_recorder, make_recording_facts
 
 REPORTED, REPEATED, UNHASHED = "reported", "repeated", "unhashed"
@@ -119,6 +120,7 @@ def make_resources(result: Result, names: Mapping[str, str]) -> list[Resource]:
     """
     classified = result.decision != UNREADABLE
     observations = [*([_classification(result, names)] if classified else []), _quality(result)]
+    observations += [_measured(result, measure, value) for measure, value in measured_values(result)]
     if result.acquisition:
         observations.append(_acquisition(result))
     identifiers = [make_identifier("recording-sha256", result.sha256)]
@@ -215,6 +217,17 @@ def _quality(result: Result) -> Resource:
     }
     components = list(make_texts("finding", "Finding about the recording", findings))
     return observation | ({"component": components} if components else {})
+
+
+def _measured(result: Result, measure: Measure, value: float) -> Resource:
+    """A measurement, with its LOINC code where there is one."""
+    text = f"{measure.title} {value:g} {measure.unit}".strip()
+    return {
+        "resourceType": "Observation",
+        **_common(measure.name, result, f"{text}. {_UNVERIFIED}"),
+        **_observation(result, measure.concept()),
+        **make_quantity(value, measure.ucum, measure.unit),
+    }
 
 
 def _acquisition(result: Result) -> Resource:

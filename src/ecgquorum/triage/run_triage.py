@@ -112,6 +112,7 @@ def _describe(ensemble: Ensemble, policy: Policy | None, options: TriageOptions)
         "windowing": [windowing.window_s, windowing.stride_s],
         "lead": read.lead,
         "identify": read.identify,
+        "measure": read.measure,
         "defaults": [read.defaults.rate_hz, list(read.defaults.leads or ()), read.defaults.units],
     }
 
