@@ -104,15 +104,19 @@ class Ensemble(nn.Module):
             if leads is None and samples.ndim > 1 and samples.shape[-2] == len(self.input.leads):
                 leads = self.input.leads
             several = recordings_from_array(samples, rate_hz=rate_hz, leads=leads, units=units)
-        found = (self._warn(one if isinstance(one, Recording) else read(one), lead) for one in several)
-        return self._predict_in_windows((one.id, self.input.fit(one, lead)) for one in found)[0]
+        found = (one if isinstance(one, Recording) else read(one) for one in several)
+        doubts: list[str] = []
+        prediction, _ = self._predict_in_windows(self._fit_and_assess(one, lead, doubts) for one in found)
+        for doubt in doubts:
+            warnings.warn(doubt, QualityWarning, stacklevel=2)
+        return prediction
 
-    def _warn(self, recording: Recording, lead: str | None) -> Recording:
-        """Warn of what the quality guard finds; of arrays for a model without a scale nothing is known."""
+    def _fit_and_assess(self, recording: Recording, lead: str | None, doubts: list[str]) -> tuple[str, Signal]:
+        """Prepare a recording; adds what the guard finds, which knows nothing about samples without a scale."""
         if self.input.scaling != "none":
-            for reason in assess_quality(select_leads(recording, self.input.leads, lead)).reasons:
-                warnings.warn(f"{recording.source or recording.id}: {reason}", QualityWarning, stacklevel=4)
-        return recording
+            quality = assess_quality(select_leads(recording, self.input.leads, lead))
+            doubts += [f"{recording.source or recording.id}: {reason}" for reason in quality.reasons]
+        return recording.id, self.input.fit(recording, lead)
 
     def save(self, path: str | Path) -> Path:
         """Write the ensemble as a bundle to the folder `path`; `load_ensemble` reads it."""

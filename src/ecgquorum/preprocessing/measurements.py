@@ -63,7 +63,9 @@ NOT_MEASURED = Measurements()
 def check_installed() -> None:
     """Raise unless intervals can be measured."""
     if find_spec("neurokit2") is None:
-        raise EcgQuorumError("PR, QRS and QT need the package neurokit2; install with: pip install 'ecgquorum[measure]'")
+        raise EcgQuorumError(
+            "PR, QRS and QT need the package neurokit2; install with: pip install 'ecgquorum[measure]'"
+        )
 
 
 def measure_recording(recording: Recording, intervals_of: Recording | None = None) -> Measurements:

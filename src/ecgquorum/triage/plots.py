@@ -59,7 +59,9 @@ def _draw(out: Path, result: Result, options: ReadOptions, limits: SandboxLimits
             yield f"no plot: {read.reason}"
             return
         start_s = math.floor(result.worst_window.start_s) if result.worst_window else 0
-        drawn = plot_recording(read.recording, Page(start_s=start_s), identify=options.identify, measure=options.measure)
+        drawn = plot_recording(
+            read.recording, Page(start_s=start_s), identify=options.identify, measure=options.measure
+        )
         write_sheet(drawn.figure, sheet, _DPI)
     except EcgQuorumError as error:
         yield f"{result.source}: no plot: {error}"
