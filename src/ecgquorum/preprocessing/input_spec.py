@@ -16,6 +16,7 @@ Scaling = Literal["microvolt", "unit", "none"]
 Signal = NDArray[np.float32]
 
 _MOST_MISSING = 0.5
+_SHORTEST_WINDOW_S, _SHORTEST_STRIDE_S = 2.0, 1.0
 _LARGEST_MV = 1e6  # larger values overflow in a network
 
 
@@ -161,17 +162,52 @@ def resample(signal: Signal, from_hz: float, to_hz: float) -> Signal:
     return np.asarray(longer, dtype=np.float32)
 
 
+@dataclass(frozen=True)
+class Windowing:
+    """How a long recording is split for classification.
+
+    window_s: length of a window; None: that of the model. A shorter one is padded to the model's, as short recordings
+    stride_s: from the start of a window to that of the next; None: the fewest evenly spread windows that cover all
+    """
+
+    window_s: float | None = None
+    stride_s: float | None = None
+
+    def check(self, spec: InputSpec) -> None:
+        """Raise unless windows fit the model and leave nothing out."""
+        length = spec.window_s if self.window_s is None else self.window_s
+        if not _SHORTEST_WINDOW_S <= length <= spec.window_s:
+            raise FittingError(
+                f"window: expected {_SHORTEST_WINDOW_S:g} to {spec.window_s:g} s, the model's own, found {length:g} s"
+            )
+        if self.stride_s is not None and not _SHORTEST_STRIDE_S <= self.stride_s <= length:
+            raise FittingError(
+                f"stride: expected {_SHORTEST_STRIDE_S:g} to {length:g} s, the window, found {self.stride_s:g} s; "
+                "a longer one would leave parts of a recording out"
+            )
+
+    def n_window(self, spec: InputSpec) -> int:
+        """Samples in a window."""
+        return spec.n_window if self.window_s is None else round(self.window_s * spec.rate_hz)
+
+    def starts(self, n_samples: int, spec: InputSpec) -> list[int]:
+        """First sample of each window of a prepared signal."""
+        n_window = self.n_window(spec)
+        if self.stride_s is None or n_samples <= n_window:
+            return window_starts(n_samples, n_window)
+        last = n_samples - n_window
+        return [*range(0, last, round(self.stride_s * spec.rate_hz)), last]
+
+
+WHOLE_WINDOWS = Windowing()
+
+
 def window_starts(n_samples: int, n_window: int) -> list[int]:
     """Start of each of the fewest evenly spread windows of `n_window` samples that cover `n_samples`."""
     n_windows = -(-n_samples // n_window)
     if n_windows <= 1:
         return [0]
     return [int(start) for start in np.linspace(0, n_samples - n_window, n_windows).round()]
-
-
-def split_windows(signal: Signal, n_window: int) -> list[Signal]:
-    """Split the signal at `window_starts`; a signal shorter than a window is returned whole."""
-    return [signal[:, start : start + n_window] for start in window_starts(signal.shape[1], n_window)]
 
 
 def pad_or_cut(signal: Signal, n_window: int) -> tuple[Signal, slice]:

@@ -46,6 +46,13 @@ class Acquisition:
         """Whether anything is known."""
         return any(value is not None for value in asdict(self).values())
 
+    def lines(self) -> tuple[str, ...]:
+        """What is known, for people: one line about the patient, one about the acquisition."""
+        who = [self.name, self.patient_id and f"id {self.patient_id}", self.sex]
+        who += [self.birth_date and f"born {self.birth_date}"]
+        who += [f"{self.age_years:g} years"] if self.age_years is not None else []
+        return tuple(filter(None, (", ".join(filter(None, part)) for part in (who, [self.time, self.device]))))
+
 
 def join_text(*parts: Any) -> str | None:
     """The parts that say something, each once, separated by blanks: a name, or a device's maker and model."""

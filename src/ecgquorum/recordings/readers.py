@@ -119,11 +119,17 @@ def _is_recording(tree: FileTree, name: str, stems: set[str]) -> bool:
     if suffix in SIGNAL_SUFFIXES and name.removesuffix(path.suffix) in stems:
         return False
     if suffix in claimed_suffixes():
-        return not (suffix == ".csv" and path.name.lower().startswith(_LABEL_FILES))
+        return not is_label_table(name)
     try:
         return find_reader(OpenedFile(tree, name)) is not None
     except RecordingError:  # one damaged file must not hide the others
         return False
+
+
+def is_label_table(name: str) -> bool:
+    """Whether a file is called as tables of labels are."""
+    path = PurePosixPath(name.lower())
+    return path.suffix == ".csv" and path.name.startswith(_LABEL_FILES)
 
 
 def find_in_archive(tree: FileTree, name: str) -> str:
