@@ -123,6 +123,12 @@ def test_given_lead_names_replace_placeholder_names(tmp_path):
         read(tmp_path / "t.csv", FileDefaults(leads=("I", "II")))
 
 
+def test_several_names_are_not_meant_for_a_file_of_one_named_lead(tmp_path):
+    (tmp_path / "t.csv").write_text("time (s),ECG (mV)\n0,1\n0.004,2\n")
+    assert read(tmp_path / "t.csv", FileDefaults(leads=STANDARD_LEADS)).leads == ("ECG",)
+    assert read(tmp_path / "t.csv", FileDefaults(leads=("II",))).leads == ("II",)
+
+
 @pytest.mark.parametrize("write_it", [write_npy, write_plain_mat])
 def test_samples_alone_need_a_rate_and_a_unit(write_it, recording, tmp_path):
     path = write_it(recording, tmp_path)

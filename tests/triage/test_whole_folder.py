@@ -61,6 +61,7 @@ def check_summary(summary, folder):
     """Every file is counted: as a recording, as the signal file of one, as unreadable, or as skipped."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     signals = [path for path in files if path.suffix in (".dat", ".mat") and path.with_suffix(".hea").exists()]
+    signals += [*folder.glob("formats/flac/*.dat"), *folder.glob("formats/segments/made_*.hea")]
     assert summary["files"] == len(files) - len(signals)
     assert summary["skipped"] == N_OTHERS and summary["unreadable"] == N_BROKEN and summary["missing"] == []
 

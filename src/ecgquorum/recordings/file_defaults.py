@@ -48,10 +48,12 @@ class FileDefaults:
     def leads_of(self, where: str, found: Sequence[str]) -> tuple[str, ...]:
         """The names that the file states; the default in place of each that does not name a lead.
 
-        Without a default, several leads of one such name are numbered: `ECG 1`, `ECG 2`.
+        Without a default, several leads of one such name are numbered: `ECG 1`, `ECG 2`. A default of several names is
+        not meant for a file whose one lead has a name.
         """
         unnamed = [is_not_a_lead(name) for name in found]
-        if not any(unnamed) or (self.leads is None and all(found)):
+        meant = self.leads is not None and not (len(found) == 1 < len(self.leads))
+        if not any(unnamed) or (not meant and all(found)):
             return _number_repeats(found, unnamed)
         names = self.lead_names(where, len(found))
         return tuple(new if replace else old for new, replace, old in zip(names, unnamed, found, strict=True))
