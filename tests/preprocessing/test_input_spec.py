@@ -135,3 +135,14 @@ def test_a_mostly_missing_lead_is_derived_or_zero():
     damaged = np.full_like(signal, np.nan)
     with pytest.raises(FittingError, match="lead I, found 100% of them missing"):
         spec.fit(recording(damaged, leads=spec.leads))
+
+
+@pytest.mark.parametrize(("from_hz", "to_hz"), [(250, 300), (500, 300), (1000, 300), (257, 300), (128, 500)])
+def test_a_long_recording_is_resampled_in_pieces_as_at_once(from_hz, to_hz, monkeypatch):
+    signal = np.cumsum(np.random.default_rng(0).normal(size=(2, 20_001)), axis=1).astype(np.float32)
+    at_once = resample(signal, from_hz, to_hz)
+    monkeypatch.setattr("ecgquorum.preprocessing.input_spec._PIECE", 3_000)
+    in_pieces = resample(signal, from_hz, to_hz)
+    assert in_pieces.shape == at_once.shape
+    inside = slice(100, -100)  # at the ends, both extend the signal along a line, but not along the same one
+    np.testing.assert_allclose(in_pieces[:, inside], at_once[:, inside], atol=1e-5 * np.abs(signal).max())

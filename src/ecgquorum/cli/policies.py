@@ -92,5 +92,4 @@ def policy_show(
 
 
 def _describe(policy: "Policy") -> str:
-    parts = [policy.sentence(), policy.urgency and policy.urgency.sentence(), policy.tune and policy.tune.sentence()]
-    return " ".join(filter(None, parts))
+    return " ".join(one.sentence() for one in (policy, policy.urgency, policy.tune) if one is not None)

@@ -16,6 +16,7 @@ Scaling = Literal["microvolt", "unit", "none"]
 Signal = NDArray[np.float32]
 
 _MOST_MISSING = 0.5
+_PIECE = 1 << 20  # samples that are resampled at once
 _SHORTEST_WINDOW_S, _SHORTEST_STRIDE_S = 2.0, 1.0
 _LARGEST_MV = 1e6  # larger values overflow in a network
 
@@ -158,8 +159,30 @@ def resample(signal: Signal, from_hz: float, to_hz: float) -> Signal:
 
     ratio = Fraction(to_hz / from_hz).limit_denominator(1000)
     up, down = max(1, ratio.numerator), ratio.denominator
+    if signal.shape[1] > _PIECE:
+        return _resample_in_pieces(signal, up, down)
     longer = resample_poly(signal.astype(np.float64), up, down, axis=1, padtype="line")
     return np.asarray(longer, dtype=np.float32)
+
+
+def _resample_in_pieces(signal: Signal, up: int, down: int) -> Signal:
+    """The same for a long signal, without its samples in double precision all at once.
+
+    Pieces begin at multiples of `down`, where samples of input and output coincide, and overlap by the filter's length.
+    """
+    from scipy.signal import resample_poly
+
+    n_samples = signal.shape[1]
+    n_piece = down * max(1, _PIECE // down)
+    overlap = down * -(-(10 * max(up, down) // up + 2) // down)  # half the length of the filter of `resample_poly`
+    result = np.empty((len(signal), -(-n_samples * up // down)), dtype=np.float32)
+    for start in range(0, n_samples, n_piece):
+        stop = min(start + n_piece, n_samples)
+        before, after = max(0, start - overlap), min(stop + overlap, n_samples)
+        found = resample_poly(signal[:, before:after].astype(np.float64), up, down, axis=1, padtype="line")
+        place, offset = slice(start * up // down, -(-stop * up // down)), before * up // down
+        result[:, place] = found[:, place.start - offset : place.stop - offset]
+    return result
 
 
 @dataclass(frozen=True)

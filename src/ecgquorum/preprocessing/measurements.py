@@ -97,7 +97,7 @@ def _measure_rhythm(beats_s: Array) -> Measurements:
     )
 
 
-def _measure_intervals(recording: Recording) -> dict[str, float | None]:
+def _measure_intervals(recording: Recording) -> dict[str, Any]:
     """Medians over the leads in which an interval could be measured."""
     names = [name for name in _LEADS if name in recording.leads][:_N_LEADS] or list(recording.leads[:1])
     n_samples = round(_LONGEST_S * recording.rate_hz)

@@ -41,7 +41,8 @@ class Urgency:
         unknown = sorted(set(plain) - {one.name for one in fields(cls)})
         if unknown:
             raise PolicyError(f"urgency: expected urgent, always, never or floor, found {', '.join(unknown)}")
-        return cls(**{name: value if name == "floor" else tuple(value) for name, value in plain.items()})
+        values: dict[str, Any] = {name: tuple(value) for name, value in plain.items() if name != "floor"}
+        return cls(**values, floor=float(plain.get("floor", cls.floor)))
 
     def check(self, classes: Sequence[str]) -> None:
         """Raise if a class is not one of the model's."""
