@@ -132,6 +132,18 @@ def test_the_export_of_apple_watch(tmp_path):
     assert (found.acquisition.time, found.acquisition.device) == ("2020-03-04T05:06:07+01:00", "Watch5,1")
 
 
+def test_titles_as_numpy_writes_them(tmp_path):
+    np.savetxt(tmp_path / "t.csv", np.stack([SAMPLES, SAMPLES], axis=1), delimiter=",", header="I (mV),II (mV)")
+    assert read(tmp_path / "t.csv", FileDefaults(rate_hz=300)).leads == ("I", "II")
+
+
+def test_decimal_commas_between_commas_are_not_taken_for_two_leads(tmp_path):
+    rows = [(f"{value:.4f}".replace(".", ","),) for value in SAMPLES]
+    path = write_rows(tmp_path / "t.csv", rows, "Abtastrate,512 Hertz", "Einheit,\u00b5V", "")
+    with pytest.raises(RecordingError, match="names for its 2 leads"):
+        read(path)
+
+
 def test_other_signals_are_left_out(tmp_path):
     rows = zip(SAMPLES, SAMPLES, strict=True)
     assert read(write_rows(tmp_path / "t.csv", rows, "II (mV),RESP (Ohm)"), FileDefaults(rate_hz=300)).leads == ("II",)

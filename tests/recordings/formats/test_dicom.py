@@ -47,3 +47,14 @@ def test_a_channel_of_padding_only_is_missing(recording, tmp_path):
     path = write_dicom(recording, tmp_path)
     with_padding(path, 0, lambda stored: stored.__setitem__((slice(None), 5), 0))
     assert np.isnan(read(path).signal).all(axis=1).tolist() == [lead == "aVF" for lead in STANDARD_LEADS]
+
+
+def test_an_eeg_is_not_read_as_an_ecg(recording, tmp_path):
+    path = write_dicom(recording, tmp_path)
+    data = pydicom.dcmread(path)
+    for number, channel in enumerate(data.WaveformSequence[1].ChannelDefinitionSequence):
+        channel.ChannelSourceSequence[0].CodeMeaning = "ECG" if number == 4 else f"EEG C{number}"
+    data.save_as(path)
+    found = read(path)
+    assert found.leads == ("ECG",)
+    np.testing.assert_allclose(found.signal[0], recording.signal[4], atol=2e-4)

@@ -149,7 +149,8 @@ def _parse(where: str, chunk: str, delimiter: str, n_columns: int, line: int) ->
         text = re.sub(r"[\"']\s*([+-]?\d*),(\d+)\s*[\"']", r"\1.\2", text).replace('"', "").replace("'", "")
     if delimiter != "," and "," in text:
         text = text.replace(",", ".")
-    text = re.sub(rf"(?m)(?<={delimiter})[ ]*(?=[{delimiter}\n]|$)|^[ ]*(?={delimiter})", "nan", text)
+    if _may_have_empty_cells(text, delimiter):  # the search takes longer than parsing does
+        text = re.sub(rf"(?m)(?<={delimiter})[ ]*(?=[{delimiter}\n]|$)|^[ ]*(?={delimiter})", "nan", text)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about empty input
@@ -165,6 +166,11 @@ def _parse(where: str, chunk: str, delimiter: str, n_columns: int, line: int) ->
                 f"{where}: line {number}: expected {n_columns} numbers on every line, found {one.strip()[:_SHOWN]!r}"
             )
     raise RecordingError(f"{where}: line {line}: expected {n_columns} numbers on every line, found others")
+
+
+def _may_have_empty_cells(text: str, delimiter: str) -> bool:
+    edges = (delimiter * 2, f"{delimiter}\n", f"\n{delimiter}", f"{delimiter} ", f" {delimiter}")
+    return text.startswith(delimiter) or text.endswith(delimiter) or any(edge in text for edge in edges)
 
 
 def _is_lead(where: str, column: Column, values: NDArray[np.floating], first_line: int) -> bool:

@@ -13,7 +13,7 @@ from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.acquisition import Acquisition, compact_time, join_text
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
-from ecgquorum.recordings.leads import normalise_lead
+from ecgquorum.recordings.leads import is_other_signal, normalise_lead
 from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
 from ecgquorum.recordings.units import common_unit, millivolts_in
@@ -47,10 +47,10 @@ def read_dicom(file: OpenedFile, defaults: FileDefaults) -> Recording:
             raw, definitions = _samples(where, group, order), list(group.get("ChannelDefinitionSequence") or [])
             if len(definitions) != len(raw):
                 raise RecordingError(f"{where}: expected {len(raw)} channel definitions, found {len(definitions)}")
-            voltages = [(row, d) for row, d in zip(raw, definitions, strict=True) if _is_voltage(d, defaults)]
+            voltages = [(row, d) for row, d in zip(raw, definitions, strict=True) if _is_ecg(d, defaults)]
             if not voltages:
                 raise RecordingError(
-                    f"{where}: expected a channel with a sensitivity in volts, found none; give --units"
+                    f"{where}: expected an ECG channel with a sensitivity in volts, found none; give --units"
                 )
             signal = np.stack([_millivolts(where, row, definition, defaults) for row, definition in voltages])
             unit = common_unit(_unit(definition) or defaults.units for _, definition in voltages)
@@ -114,8 +114,9 @@ def _unit(definition: Any) -> str | None:
     return str(units[0].get("CodeValue") or "") if units else None
 
 
-def _is_voltage(definition: Any, defaults: FileDefaults) -> bool:
-    return millivolts_in(_unit(definition) or defaults.units or "") is not None
+def _is_ecg(definition: Any, defaults: FileDefaults) -> bool:
+    unit = _unit(definition) or defaults.units or ""
+    return millivolts_in(unit) is not None and not is_other_signal(_lead(definition))
 
 
 def _millivolts(where: str, row: NDArray[np.float64], definition: Any, defaults: FileDefaults) -> NDArray[np.float64]:

@@ -166,7 +166,8 @@ def _recording(
         raise RecordingError(f"{where}: expected 1 to {_SAMPLES} samples, found {longest * len(leads)}")
     signal = np.full((len(leads), longest), np.nan, dtype=np.float32)
     for row, start, lead in zip(signal, starts, leads, strict=True):
-        row[start : start + len(lead.samples)] = _millivolts(lead)
+        samples = _millivolts(lead)
+        row[start : start + len(samples)] = samples
     return Recording(
         file.stem,
         signal,
@@ -184,9 +185,15 @@ def _unit(lead: Any) -> str:
 
 
 def _millivolts(lead: Any) -> NDArray[np.float32]:
+    """The samples of a lead, which is emptied: a day of them is large."""
     factor = millivolts_in(_unit(lead)) or 0.0
     scale, offset = (lead.resolution * factor, lead.offset * factor) if lead.is_raw else (factor, 0.0)
-    return as_samples(lead.samples * scale + offset)
+    samples = as_samples(lead.samples)
+    lead.samples = samples[:0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        samples *= np.float32(scale)
+        samples += np.float32(offset)
+    return samples
 
 
 def _acquisition(record: Any) -> Acquisition:

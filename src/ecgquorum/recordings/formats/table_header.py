@@ -157,8 +157,9 @@ def _number(text: str) -> float | None:
 
 def _pop_titles(above: list[str], delimiter: str, n_columns: int) -> list[str]:
     """Take the last of the lines above as titles, if it has one for each column; else none."""
-    cells = split_line(above[-1], delimiter) if above else []
-    if len(cells) != n_columns or (n_columns == 1 and re.search(r"[:=]", cells[0])):
+    cells = split_line(above[-1].lstrip("#% "), delimiter) if above else []
+    states_unit = len(cells) == 2 and millivolts_in(cells[1]) is not None and not _are_units(cells)
+    if len(cells) != n_columns or states_unit or (n_columns == 1 and re.search(r"[:=]", cells[0])):
         return []
     above.pop()
     return cells
