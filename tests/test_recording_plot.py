@@ -1,9 +1,12 @@
 """Drawing a recording from Python."""
 
+from dataclasses import replace
+
 import pytest
 
 import ecgquorum as eq
 from ecgquorum.errors import DrawingError
+from ecgquorum.recordings import Acquisition
 
 
 @pytest.fixture
@@ -37,3 +40,15 @@ def test_with_an_ensemble_its_answer_is_drawn_with_calibrated_probability(record
 def test_a_wrong_page_is_an_error(recording, page, reason):
     with pytest.raises(DrawingError, match=reason):
         eq.plot_recording(recording, eq.Page(**page))
+
+
+def texts(plot):
+    return " | ".join(text.get_text() for ax in plot.figure.axes for text in ax.texts)
+
+
+def test_patient_and_acquisition_are_drawn_on_request_and_the_heart_rate_always(recording):
+    known = replace(recording, acquisition=Acquisition("P-17", sex="F", device="H12"), notes=("a pulse was removed",))
+    assert "id P-17, female; H12; " in texts(eq.plot_recording(known, identify=True))
+    shown = texts(eq.plot_recording(known))
+    assert "P-17" not in shown and "H12" not in shown
+    assert "/min, RR irregularity 0." in shown and "a pulse was removed" in shown

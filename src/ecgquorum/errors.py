@@ -5,6 +5,10 @@ class EcgQuorumError(Exception):
     """Base class of every error that ecgquorum raises on purpose."""
 
 
+class QualityWarning(UserWarning):
+    """A recording that was handed over in memory is classified, but a person should look at it."""
+
+
 class RecordingError(EcgQuorumError):
     """A file cannot be read as an ECG recording."""
 
@@ -75,6 +79,10 @@ class PolicyError(EcgQuorumError):
 
 class ClusterError(EcgQuorumError):
     """Tasks cannot be sent to other processes or machines, or were lost there."""
+
+
+class ConfigError(EcgQuorumError):
+    """The file with options is wrong."""
 
 
 class TuningError(EcgQuorumError):

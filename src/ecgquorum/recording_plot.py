@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ecgquorum.errors import DrawingError
 from ecgquorum.preprocessing.input_spec import select_leads
+from ecgquorum.preprocessing.measurements import measure_recording
 from ecgquorum.preprocessing.quality import assess_quality
 from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recordings import Recording
@@ -67,12 +68,16 @@ def plot_recording(
     ensemble: "Ensemble | None" = None,
     method: Literal["gradient", "occlusion"] = "gradient",
     lead: str | None = None,
+    identify: bool = False,
+    measure: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> RecordingPlot:
     """Draw a recording as ECG paper at its true size.
 
     ensemble: also draw, beneath the traces, what each member's class rests on
     method:   how that is computed, see `attribute` · lead: the lead to classify, for an ensemble of one lead
+    identify: also write who was recorded, when, and with which device, where the file states it
+    measure:  also write PR, QRS and QT beside the heart rate
     """
     page = page or Page()
     scale = Scale(page.speed_mm_per_s, page.gain_mm_per_mv)
@@ -91,8 +96,11 @@ def plot_recording(
         found = attribute(ensemble, recording, method, lead, span_s=sheet.shown_s, progress=progress)
         overlay = _describe(ensemble, found)
     derived = [name for name in drawn.leads if name not in recording.leads]
-    notes = (f"{', '.join(derived)} derived",) if derived else ()
-    figure = recording_figure(drawn, sheet, notes=notes, doubts=assess_quality(recording).reasons, overlay=overlay)
+    notes = (*((f"{', '.join(derived)} derived",) if derived else ()), *recording.notes)
+    measured = measure_recording(recording, recording if measure else None).line()
+    facts = (*(recording.acquisition.lines() if identify else ()), *((measured,) if measured else ()))
+    doubts = assess_quality(recording).reasons
+    figure = recording_figure(drawn, sheet, notes=notes, facts=facts, doubts=doubts, overlay=overlay)
     return RecordingPlot(figure, layout, scale, sheet.shown_s, overlay.prediction if overlay else "")
 
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from ecgquorum import Scorecard, load_ensemble, read, simulate
+from ecgquorum import Scorecard, load_ensemble, read, simulate, write
 from ecgquorum.ensemble.prediction import TOLERANCE
 from tests.conftest import TINY_RECIPE, TINY_STUDY
 
@@ -272,10 +272,11 @@ def test_triage_and_policies(ecgquorum, tiny_run, tiny_cohort, record, tmp_path)
     arguments = ("triage", tmp_path / "in", "--model", tiny_run, "--out", tmp_path / "out")
     assert "has no policy" in ecgquorum("policy", "show", tiny_run).stdout
     assert "the bundle has no policy" in ecgquorum(*arguments, code=1).stderr
-    said = ecgquorum(*arguments, "--budget", "40%").stdout
-    assert "2 certain, 2 deferred, 1 unreadable" in said
+    arguments = (*arguments, "--plots", 0, "--floor", 0)
+    said = ecgquorum(*arguments, "--budget", "50%", code=3).stdout
+    assert "2 deferred, 2 certain, 1 unreadable" in said
     assert (tmp_path / "out" / "worklist.csv").read_text().count("\n") == 6
-    assert "2 certain, 2 deferred" in ecgquorum(*arguments, "--budget", "40%").stdout
+    assert "2 deferred, 2 certain" in ecgquorum(*arguments, "--budget", "50%", code=3).stdout
     assert "a share such as 10%" in ecgquorum(*arguments, "--budget", "400%", code=1).stderr
     fit = ("policy", "fit", tiny_run, "--cohort", tiny_cohort.path)
     for kind, value in (("budget", "20%"), ("conformal", "0.2"), ("threshold", "0.3"), ("cost", "0.2")):
@@ -285,11 +286,28 @@ def test_triage_and_policies(ecgquorum, tiny_run, tiny_cohort, record, tmp_path)
     (tmp_path / "costs.json").write_text('{"A": {"N": 7}}')
     costly = ecgquorum(*fit, "--kind", "cost", "--costs", tmp_path / "costs.json", "--out", tmp_path / "c2").stdout
     assert "7 for A predicted as N" in costly
-    assert (
-        "unreadable"
-        in ecgquorum("triage", tmp_path / "in", "--model", tmp_path / "budget", "--out", tmp_path / "o2").stdout
-    )
+    sort = ("triage", tmp_path / "in", "--model", tmp_path / "budget", "--out", tmp_path / "o2", "--plots", 0)
+    assert "unreadable" in ecgquorum(*sort, code=3).stdout
+    urgent = (*fit, "--urgent", "A,O", "--always", "A", "--never", "~", "--floor", "60%", "--out", tmp_path / "urgent")
+    rules = "Urgent, in this order: A, O. Always to a person: A. Never to a person: ~. Never certain below"
+    assert rules in ecgquorum(*urgent).stdout and rules in ecgquorum("policy", "show", tmp_path / "urgent").stdout
+    sort = ("triage", tmp_path / "in", "--model", tmp_path / "urgent", "--out", tmp_path / "o3", "--plots", 0)
+    ecgquorum(*sort, code=3)
+    assert rules in (tmp_path / "o3" / "worklist.html").read_text(), "triage follows the bundle's rules"
     assert "found 'x'" in ecgquorum(*fit, "--kind", "x", "--out", tmp_path / "x", code=1).stderr
+
+
+def test_predict_tells_every_finding_of_the_guard(ecgquorum, tmp_path):
+    recording = simulate("Normal", seed=1, seconds=10, rate_hz=500).recording
+    recording.signal[7] = 0.1
+    recording.signal[8, 1000:2500] = 0.0
+    write(recording, tmp_path / "dead.npz")
+    command = ("predict", tmp_path / "dead.npz", "--model", "cpsc2018-compact")
+    printed = ecgquorum(*command)
+    assert "lead off on V2: a constant signal" in printed.stderr and "flat line on V3: for 3.0 s" in printed.stderr
+    assert "/min, RR irregularity 0.0" in printed.stdout
+    (row,) = json.loads(ecgquorum(*command, "--json").stdout)
+    assert {(one["name"], one["lead"]) for one in row["findings"]} == {("lead off", "V2"), ("flat line", "V3")}
 
 
 def test_plotting(ecgquorum, tiny_run, record, tmp_path, monkeypatch):

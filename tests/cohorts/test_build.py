@@ -265,6 +265,18 @@ def test_cpsc_in_its_original_layout(zipped, tmp_path):
         assert report.unknown_label == ["A0003"]
 
 
+def test_patients_that_only_the_files_state_stay_in_one_part(write_record, tmp_path):
+    folder = tmp_path / "in"
+    rng = np.random.default_rng(0)
+    for i in range(30):
+        comments = [f"Patient ID: P-{i // 3}"]
+        write_record(f"r{i}", np.cumsum(rng.normal(size=(1, 1500)), axis=1) / 20, folder=folder, comments=comments)
+    (folder / "labels.csv").write_text("id,label\n" + "".join(f"r{i},{'AN'[i // 3 % 2]}\n" for i in range(30)))
+    cohort, _ = built(folder, tmp_path / "cohort")
+    assert {row.patient for row in cohort.rows} == {f"P-{i}" for i in range(10)}
+    assert len({(row.patient, row.part) for row in cohort.rows}) == 10 and len({row.part for row in cohort.rows}) == 3
+
+
 def test_patients_of_a_labelled_folder_stay_in_one_part(write_record, zipped, tmp_path):
     folder = tmp_path / "mine"
     lines = ["id,label,patient"]

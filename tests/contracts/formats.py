@@ -2,6 +2,7 @@
 
 import base64
 import struct
+from dataclasses import replace
 
 import numpy as np
 from pydicom.dataset import Dataset, FileMetaDataset
@@ -12,12 +13,10 @@ from ecgquorum import ReadFailure, ReadOptions, read_recordings
 from ecgquorum.recordings import STANDARD_LEADS, FileDefaults, write
 from ecgquorum.recordings.file_defaults import NO_DEFAULTS
 
+from .device_formats import DEVICE_WRITERS, microvolts, write_atc
+
 RATE_HZ = 250.0
 ENDS_SIERRA = "</waveforms></restingecgdata>"
-
-
-def microvolts(recording):
-    return np.rint(recording.signal * 1000).astype(np.int16)
 
 
 def write_hea(recording, path):
@@ -214,15 +213,26 @@ WRITERS = [
     write_muse,
     write_sierra,
     write_xli,
+    *DEVICE_WRITERS,
 ]
 MIXED = (write_dicom, write_big_endian_dicom, write_aecg)
 """Those whose leads are stated in several units."""
+
+HELD = {write_atc: STANDARD_LEADS[:6]}
+"""Leads of the formats that do not hold all twelve."""
 
 DEFAULTS = FileDefaults(rate_hz=RATE_HZ, leads=STANDARD_LEADS, units="mV")
 
 
 def defaults_for(path):
     return DEFAULTS if path.suffix in (".npy", ".mat") else FileDefaults()
+
+
+def held(write_it, recording):
+    """The recording as the format can hold it."""
+    leads = [lead for lead in recording.leads if lead in HELD.get(write_it, recording.leads)]
+    rows = [recording.leads.index(lead) for lead in leads]
+    return replace(recording, signal=recording.signal[rows], leads=tuple(leads))
 
 
 def read_all(paths, defaults=NO_DEFAULTS):

@@ -17,12 +17,14 @@ from ecgquorum.recordings.sandbox import Work
 @pytest.mark.parametrize("name", READERS.names())
 def test_a_reader_claims_suffixes_and_refuses_junk_in_one_line(name, tmp_path):
     one = READERS.get(name)
-    assert one.suffixes and all(suffix.startswith(".") and suffix == suffix.lower() for suffix in one.suffixes)
+    assert (one.suffixes or one.any_suffix) and all(
+        suffix.startswith(".") and suffix == suffix.lower() for suffix in one.suffixes
+    )
     assert len(inspect.signature(one).parameters) == 2
     assert not one.any_suffix or one.recognise is not None
     Work.prepare(one)  # worker processes import it by name
     for number, content in enumerate((b"", b"junk", b"\0" * 4096, bytes(range(256)) * 8)):
-        path = tmp_path / f"r{number}{one.suffixes[0]}"
+        path = tmp_path / f"r{number}{(*one.suffixes, '.x')[0]}"
         path.write_bytes(content)
         assert one.recognise is None or not one.recognise(content)
         with pytest.raises(RecordingError, match=path.name) as caught:

@@ -1,10 +1,12 @@
+import warnings
+
 import numpy as np
 import pytest
 import torch
 
 from ecgquorum import Recording, load_ensemble, predict_files, simulate
 from ecgquorum.ensemble.prediction import TOLERANCE
-from ecgquorum.errors import FittingError
+from ecgquorum.errors import FittingError, QualityWarning
 from ecgquorum.recordings import STANDARD_LEADS, ReadFailure, write
 
 
@@ -99,3 +101,23 @@ def test_a_long_recording_gets_the_mean_of_its_windows(tiny_ensemble):
     for row, one in zip(together.member_probs, many, strict=True):
         np.testing.assert_allclose(row, tiny_ensemble.predict(one).member_probs[0], atol=TOLERANCE)
     assert together.ids == tuple(f"r{i}" for i in range(13))
+
+
+def test_microvolts_handed_over_as_millivolts_are_a_warning(tiny_ensemble):
+    samples = simulate("N", seed=1, leads=("ECG",), seconds=6, rate_hz=300).recording.signal
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tiny_ensemble.predict(samples, rate_hz=300)
+    with pytest.warns(QualityWarning, match="implausible amplitude on ECG: .* as if its samples were in uV") as found:
+        tiny_ensemble.predict(1000 * samples, rate_hz=300)
+    assert found[0].filename == __file__, "it points to the line of the caller"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tiny_ensemble.predict(1000 * samples, rate_hz=300, units="uV")
+
+
+def test_every_finding_of_the_guard_is_a_warning():
+    recording = simulate("Normal", seed=1, seconds=10, rate_hz=500).recording
+    recording.signal[7] = 0.1
+    with pytest.warns(QualityWarning, match="lead off on V2: a constant signal"):
+        load_ensemble("cpsc2018-compact").predict(recording)

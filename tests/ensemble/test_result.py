@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from ecgquorum import Recording, predict_files, read_recordings, simulate
+from ecgquorum import Recording, predict_files, read, read_recordings, simulate
 from ecgquorum.ensemble.predict_files import predict_outcomes
 from ecgquorum.ensemble.prediction import TOLERANCE
 from ecgquorum.ensemble.result import CSV_COLUMNS, Result, failed_result
 from ecgquorum.preprocessing import ReadOptions
-from ecgquorum.recordings import FileDefaults, ReadFailure, write
+from ecgquorum.recordings import ReadFailure, write
 
 
 @pytest.fixture
@@ -30,6 +30,12 @@ def test_results_hold_windows_quality_and_notices(tiny_ensemble, folder):
     assert (sound.decision, sound.notices, len(sound.windows)) == ("", (), 1)
     assert len(long.windows) == 3 and long.notices == ("mean of 3 windows of 6 s",)
     assert [window.start_s for window in long.windows] == [0.0, 4.0, 8.0]
+    one = tiny_ensemble.predict(read(folder / "b-long.csv").signal[:, 1200:3000], rate_hz=300.0)  # from 4 to 10 s
+    assert (long.windows[1].label, long.windows[1].probability, long.windows[1].risk) == (
+        one.labels[0],
+        pytest.approx(one.probs[0].max(), abs=1e-3),
+        pytest.approx(one.risk[0], abs=1e-3),
+    )
     assert off.decision == "unreadable" and off.reason.startswith("lead off on ECG") and off.label
     assert units.decision == "deferred" and "uV where it says mV" in units.notices[0]
     assert isinstance(junk, ReadFailure) and junk.source.endswith("e-junk.edf") and len(junk.sha256) == 64
@@ -78,5 +84,5 @@ def test_one_recording_that_the_model_cannot_classify_does_not_affect_the_others
 
 
 def test_a_lead_that_does_not_exist_is_a_failure(tiny_ensemble, folder):
-    (found,) = predict_files(tiny_ensemble, [folder / "a-sound.npz"], "V9", FileDefaults(), sandbox=False)
+    (found,) = predict_files(tiny_ensemble, [folder / "a-sound.npz"], ReadOptions(lead="V9"), sandbox=False)
     assert isinstance(found, ReadFailure) and "expected lead V9, found only ECG" in found.reason

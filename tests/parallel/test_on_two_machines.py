@@ -19,7 +19,7 @@ from ecgquorum.parallel import LocalExecutor
 from ecgquorum.parallel.executor import Lost
 from ecgquorum.recipes import EvaluationRecipe, parse_study
 from ecgquorum.recordings import SandboxLimits, write
-from ecgquorum.triage import distributed, triage_files, write_worklist
+from ecgquorum.triage import TriageOptions, distributed, triage_files, write_worklist
 from ecgquorum.triage.policies import Threshold
 from ecgquorum.tuning import TuningOptions, tune
 from tests.parallel import work
@@ -120,9 +120,9 @@ def folder(tmp_path, tiny_cohort):
 
 
 def worklist(model, folder, out, executor=None, count=lambda done, total: None, policy=POLICY):
-    progress = SimpleNamespace(update=lambda _, done, total: count(done, total))
-    limits = SandboxLimits(1, seconds=120.0)
-    journal = triage_files(model, policy, [folder], out, limits=limits, executor=executor, progress=progress)
+    progress = SimpleNamespace(update=lambda _, done, total: count(done, total), log=lambda line: None)
+    options = TriageOptions(limits=SandboxLimits(1, seconds=120.0))
+    journal = triage_files(model, policy, [folder], out, options, executor=executor, progress=progress)
     with journal:
         write_worklist(journal, out, "tiny", "")
     return read_worklist(out)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from ecgquorum import Recording
 from ecgquorum.errors import FittingError
 from ecgquorum.preprocessing import InputSpec
-from ecgquorum.preprocessing.input_spec import pad_or_cut, resample, select_leads, split_windows
+from ecgquorum.preprocessing.input_spec import Windowing, pad_or_cut, resample, select_leads, window_starts
 from ecgquorum.recordings import STANDARD_LEADS
 
 
@@ -85,11 +85,27 @@ def test_a_window_pads_on_both_sides_or_cuts_the_end(n_samples, n_window):
 
 @given(n_samples=st.integers(1, 400), n_window=st.integers(1, 60))
 def test_the_fewest_windows_cover_every_sample(n_samples, n_window):
-    signal = np.arange(n_samples, dtype=np.float32)[None]
-    found = split_windows(signal, n_window)
-    assert set(np.concatenate(found, axis=1)[0]) == set(range(n_samples))
+    starts = window_starts(n_samples, n_window)
+    found = [range(start, min(start + n_window, n_samples)) for start in starts]
+    assert set().union(*found) == set(range(n_samples))
     assert len(found) == -(-n_samples // n_window)
-    assert all(window.shape[1] == min(n_samples, n_window) for window in found)
+    assert all(len(window) == min(n_samples, n_window) for window in found)
+
+
+@given(n_samples=st.integers(1, 40_000), window_s=st.floats(2, 60), share=st.none() | st.floats(0.5, 1))
+def test_windows_of_any_length_and_stride_cover_every_sample(n_samples, window_s, share):
+    spec = InputSpec(("ECG",), 10.0)
+    windowing = Windowing(window_s, None if share is None else share * window_s)
+    windowing.check(spec)
+    starts, n_window = windowing.starts(n_samples, spec), windowing.n_window(spec)
+    assert starts[0] == 0 and starts[-1] == max(0, n_samples - n_window)
+    assert all(0 < step <= n_window for step in np.diff(starts))
+
+
+@pytest.mark.parametrize("windowing", [Windowing(61), Windowing(1), Windowing(10, 11), Windowing(10, 0.1)])
+def test_windows_that_do_not_fit_the_model_or_leave_parts_out_are_refused(windowing):
+    with pytest.raises(FittingError, match="expected"):
+        windowing.check(InputSpec(("ECG",), 300.0))
 
 
 @pytest.mark.parametrize("there", [("I", "II"), ("I", "III"), ("III", "II"), ("V1", "II", "I")])
@@ -119,3 +135,14 @@ def test_a_mostly_missing_lead_is_derived_or_zero():
     damaged = np.full_like(signal, np.nan)
     with pytest.raises(FittingError, match="lead I, found 100% of them missing"):
         spec.fit(recording(damaged, leads=spec.leads))
+
+
+@pytest.mark.parametrize(("from_hz", "to_hz"), [(250, 300), (500, 300), (1000, 300), (257, 300), (128, 500)])
+def test_a_long_recording_is_resampled_in_pieces_as_at_once(from_hz, to_hz, monkeypatch):
+    signal = np.cumsum(np.random.default_rng(0).normal(size=(2, 20_001)), axis=1).astype(np.float32)
+    at_once = resample(signal, from_hz, to_hz)
+    monkeypatch.setattr("ecgquorum.preprocessing.input_spec._PIECE", 3_000)
+    in_pieces = resample(signal, from_hz, to_hz)
+    assert in_pieces.shape == at_once.shape
+    inside = slice(100, -100)  # at the ends, both extend the signal along a line, but not along the same one
+    np.testing.assert_allclose(in_pieces[:, inside], at_once[:, inside], atol=1e-5 * np.abs(signal).max())

@@ -1,7 +1,9 @@
 """Discovery lists every recording once."""
 
 import os
+import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from ecgquorum.recordings.discovery import (
     discover_recordings,
     exists,
     is_settled,
+    list_everything,
     printable,
 )
 
@@ -39,7 +42,8 @@ def test_a_recording_counts_once_however_it_is_named(folder, monkeypatch):
 
 
 def test_a_file_can_be_left_out(folder):
-    assert names(discover_recordings([folder], exclude=folder / "deep" / "b.npz")) == ["a.hea"]
+    found = list_everything([folder], exclude=lambda path: path == folder / "deep" / "b.npz")
+    assert names(found.recordings) == ["a.hea"] and not found.skipped
 
 
 def test_a_stamp_changes_with_the_file(folder):
@@ -103,8 +107,77 @@ def test_a_recording_in_an_archive_can_be_named(folder, zipped):
     )
 
 
-def test_a_folder_without_recordings_is_a_failure_unless_it_may_be_empty(tmp_path):
+def test_a_folder_without_recordings_is_a_failure(tmp_path):
     (tmp_path / "notes.txt").write_text("no recording")
     (found,) = discover_recordings([tmp_path])
     assert isinstance(found, ReadFailure) and "found none" in found.reason
-    assert list(discover_recordings([tmp_path], allow_empty=True)) == []
+    everything = list_everything([tmp_path])
+    assert everything.failures == [] and [Path(one.source).name for one in everything.skipped] == ["notes.txt"]
+
+
+def test_every_file_is_accounted_for(folder):
+    (folder / "empty.xyz").touch()
+    (folder / "readme.txt").write_text("no recording")
+    (folder / "labels.csv").write_text("id,label\n")
+    (folder / "lost.dat").write_bytes(b"1234")
+    (folder / "deep" / "inner.zip").write_bytes(b"1234")
+    (folder / "nowhere").symlink_to(folder / "no such file")
+    (folder / "linked").symlink_to(folder / "deep")
+    os.mkfifo(folder / "pipe")
+    found = list_everything([folder, folder / "a.hea", folder])
+    assert names(found.recordings) == ["a.hea", "deep/b.npz"]
+    reasons = {str(Path(one.source).relative_to(folder)): one.reason for one in found.skipped}
+    assert reasons == {
+        "empty.xyz": "an empty file",
+        "readme.txt": "no known format (.txt)",
+        "labels.csv": "a table of labels",
+        "lost.dat": "a signal file that no WFDB header beside it names",
+        "deep/inner.zip": "an archive within a folder or archive; give its own path",
+        "nowhere": "not a file that can be opened",
+        "linked": "a link to a folder, which is not followed",
+        "pipe": "not a file that can be opened",
+    }
+
+
+def test_patterns_leave_files_out(folder):
+    (folder / "readme.txt").write_text("no recording")
+    for patterns, expected, n in ((["*.txt"], ["a.hea", "deep/b.npz"], 1), (["deep/*", "read*"], ["a.hea"], 2)):
+        found = list_everything([folder, folder], patterns)
+        assert names(found.recordings) == expected and found.skipped == [] and found.n_ignored == n
+
+
+def test_files_in_an_archive_are_accounted_for(folder, zipped):
+    (folder / "readme.txt").write_text("no recording")
+    found = list_everything([zipped(folder)])
+    assert names(found.recordings) == ["in/a.hea", "in/deep/b.npz"]
+    assert [Path(one.source).name for one in found.skipped] == ["readme.txt"]
+
+
+@contextmanager
+def without_privileges():
+    """As a user who is not root, to whom permissions do not apply."""
+    root = os.geteuid() == 0
+    try:
+        if root:
+            os.seteuid(65534)
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+def test_a_folder_without_permission_is_no_empty_folder(folder):
+    with tempfile.TemporaryDirectory() as place:  # pytest's folders are for root alone
+        shared = Path(place)
+        shared.chmod(0o755)
+        (shared / "in" / "closed").mkdir(parents=True)
+        (shared / "in" / "a.npz").write_bytes((folder / "deep" / "b.npz").read_bytes())
+        (shared / "in" / "closed").chmod(0)
+        with without_privileges():
+            outer, inner = list_everything([shared / "in"]), list_everything([shared / "in" / "closed"])
+        (shared / "in" / "closed").chmod(0o755)
+    assert names(outer.recordings) == ["a.npz"] and [one.reason for one in outer.skipped] == [
+        "the folder cannot be listed: Permission denied"
+    ]
+    (failure,) = inner.failures
+    assert failure.reason.endswith("the folder cannot be listed: Permission denied")

@@ -1,6 +1,6 @@
 import pytest
 
-from ecgquorum.recordings.leads import STANDARD_LEADS, normalise_lead
+from ecgquorum.recordings.leads import STANDARD_LEADS, is_other_signal, normalise_lead
 
 
 @pytest.mark.parametrize("name", STANDARD_LEADS)
@@ -21,3 +21,17 @@ def test_unnamed_and_unknown_leads_are_kept():
     assert normalise_lead("ecg") == "ECG"
     assert normalise_lead("MLII") == "MLII"
     assert normalise_lead(" X ") == "X"
+
+
+@pytest.mark.parametrize(
+    "name", ["RESP", "Resp", "EEG Fpz-Cz", "Fp1", "C3-A2", "Cz", "EOG", "ABP", "PLETH", "SpO2", "Status"]
+)
+def test_signals_that_are_no_ecg_are_known_by_name(name):
+    assert is_other_signal(name)
+
+
+@pytest.mark.parametrize(
+    "name", [*STANDARD_LEADS, "ECG", "EKG1", "V", "MLII", "MCL1", "X", "CC5", "ES", "Abdomen_1", "ch2", ""]
+)
+def test_leads_are_not_taken_for_other_signals(name):
+    assert not is_other_signal(name)

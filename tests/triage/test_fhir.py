@@ -16,7 +16,7 @@ from ecgquorum import simulate
 from ecgquorum.cli import app
 from ecgquorum.ensemble.result import Result, failed_result
 from ecgquorum.preprocessing.quality import Finding, Quality, Severity
-from ecgquorum.recordings import ReadFailure, SandboxLimits, write
+from ecgquorum.recordings import Acquisition, ReadFailure, SandboxLimits, write
 from ecgquorum.triage.fhir import REPEATED, REPORTED, UNHASHED, make_device, make_resources, write_fhir
 
 CARD = {
@@ -30,10 +30,13 @@ FAILURE = "/wards/3/Smith/A00001.hea: expected a header"
 # Elements of FHIR R4 (4.0.1). The validator knows R4B (4.3.0); whatever is not in this table is not ours to write.
 R4_ELEMENTS = {
     "Device": "resourceType id text identifier status deviceName type version note",
-    "Observation": "resourceType id meta text status category code valueCodeableConcept device component",
-    "DiagnosticReport": "resourceType id meta text identifier status category code result conclusion",
+    "Patient": "resourceType id text identifier name gender birthDate",
+    "Observation": "resourceType id meta text status category code subject effectiveDateTime valueCodeableConcept "
+    "device component",
+    "DiagnosticReport": "resourceType id meta text identifier status category code subject effectiveDateTime result "
+    "conclusion",
     "component": "code valueQuantity valueString valueCodeableConcept",
-    "valueQuantity": "value system code",
+    "valueQuantity": "value unit system code",
     "CodeableConcept": "coding text",
 }
 
@@ -119,6 +122,39 @@ def test_reports_are_not_final_and_name_no_patient(decision):
         assert resource["status"] in ("preliminary", "partial", "cancelled")
         assert "subject" not in resource
         assert resource["meta"]["tag"][0]["code"] == decision
+
+
+KNOWN = Acquisition("P-17", "Doe Jane", "F", "1950-01-31", 74, "2024-01-31T12:30:00+01:00", "MAC 55")
+
+
+def test_patient_time_and_device_are_reported_where_the_result_holds_them(tmp_path):
+    rows = [
+        classified(acquisition=KNOWN),
+        classified(acquisition=KNOWN, sha256="b" * 64),
+        classified(acquisition=Acquisition(sex="male", time="2024-01-31T12:30"), sha256="c" * 64),
+        classified(sha256="d" * 64),
+    ]
+    (tmp_path / "worklist.jsonl").write_text("".join(json.dumps(row.to_json()) + "\n" for row in rows))
+    write_fhir(tmp_path / "worklist.jsonl", tmp_path / "fhir", CARD)
+    read = {
+        path.stem: [json.loads(line) for line in path.read_text().splitlines()]
+        for path in (tmp_path / "fhir").iterdir()
+    }
+    for resource in (one for found in read.values() for one in found):
+        assert validated(resource) and set(resource) <= set(R4_ELEMENTS[resource["resourceType"]].split())
+    jane, john = read["Patient"]
+    assert jane["identifier"][0]["value"] == "P-17" and jane["name"] == [{"text": "Doe Jane"}]
+    assert (jane["gender"], jane["birthDate"]) == ("female", "1950-01-31") and john["gender"] == "male"
+    ids = {f"{kind}/{one['id']}" for kind, found in read.items() for one in found}
+    subjects = [report.get("subject", {}).get("reference") for report in read["DiagnosticReport"]]
+    assert subjects == [f"Patient/{jane['id']}"] * 2 + [f"Patient/{john['id']}", None] and set(subjects[:3]) <= ids
+    times = [report.get("effectiveDateTime") for report in read["DiagnosticReport"]]
+    assert times == ["2024-01-31T12:30:00+01:00"] * 2 + ["2024-01-31", None], "no time of day without its zone"
+    recorder = read["Device"][1]
+    assert recorder["deviceName"][0]["name"] == "MAC 55"
+    made = [one for one in read["Observation"] if one["code"]["text"] == "Acquisition of the ECG"]
+    assert [one.get("device", {}).get("reference") for one in made] == [f"Device/{recorder['id']}"] * 2 + [None]
+    assert made[0]["component"][0]["valueQuantity"]["value"] == 74
 
 
 def test_identities_come_from_recording_and_model_alone():
@@ -237,9 +273,20 @@ def test_the_command_writes_fhir_with_corrected_units(tiny_run, tmp_path, monkey
     (tmp_path / "in" / "junk.edf").write_bytes(b"junk" * 100)
     slow = partial(SandboxLimits, seconds=120.0)  # however busy the machine is
     monkeypatch.setattr("ecgquorum.recordings.SandboxLimits", slow)
-    command = ["triage", str(tmp_path / "in"), "--model", str(tiny_run), "--out", str(tmp_path), "--budget", "0%"]
+    command = [
+        "triage",
+        str(tmp_path / "in"),
+        "--model",
+        str(tiny_run),
+        "--out",
+        str(tmp_path),
+        "--budget",
+        "0%",
+        "--plots",
+        "0",
+    ]
     result = CliRunner().invoke(app, [*command, "--fhir"])
-    assert result.exit_code == 0 and "FHIR R4 reports of 3 recordings" in result.stdout, result.output
+    assert result.exit_code == 3 and "FHIR R4 reports of 3 recordings" in result.stdout, result.output
     rows = {row["id"]: row for row in map(json.loads, (tmp_path / "worklist.jsonl").read_text().splitlines())}
     assert rows["lying"]["decision"] == "deferred" and rows["sound"]["decision"] == "certain"
     assert rows["lying"]["reason"].startswith("wrong units: uV where it says mV (detected)")

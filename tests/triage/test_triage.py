@@ -18,11 +18,12 @@ from ecgquorum import Recording, load_ensemble, simulate
 from ecgquorum.ensemble.risk import RiskModel
 from ecgquorum.errors import TriageError
 from ecgquorum.recordings import write
-from ecgquorum.triage import Threshold, triage_files, write_worklist
+from ecgquorum.triage import Threshold, TriageOptions, Urgency, triage_files, write_worklist
 from tests.triage.worklists import assert_same_worklist
 from tests.triage.worklists import read_worklist as lines
 
 POLICY = Threshold(0.3)
+DECISIONS = ["deferred", "certain", "unreadable", "skipped"]
 
 
 @pytest.fixture(scope="module")
@@ -54,31 +55,34 @@ def run(ensemble, folder, out, **options):
 
 def test_every_recording_has_a_row_in_the_worklist(ensemble, folder, tmp_path):
     rows = run(ensemble, folder, tmp_path / "out")
-    assert len(rows) == 15
+    assert len(rows) == 16
     by_id = {row["id"]: row for row in rows}
-    for name in ("junk", "off"):
+    assert len(by_id) == 16, "ids are unique, of files of the same name by their paths"
+    for name in ("junk.edf", "junk.xml", "off"):
         assert by_id[name]["decision"] == "unreadable"
     assert "lead off on ECG" in by_id["off"]["reason"]
-    sound = [row for row in rows if row["id"].startswith("r")]
+    assert by_id["readme.txt"]["decision"] == "skipped" and by_id["readme.txt"]["reason"] == "no known format (.txt)"
+    sound = [row for row in rows if row["id"].startswith("r") and row["decision"] != "skipped"]
+    assert len(sound) == 12
     predicted = ensemble.predict([simulate("NAO"[0], seed=0, leads=("ECG",), seconds=6).recording])
     assert by_id["r00"]["uncertainty"] == pytest.approx(predicted.uncertainty[0], abs=1e-2)
     assert by_id["r00"]["probabilities"]["N"] == pytest.approx(predicted.probs[0, 0], abs=1e-2)
     for row in sound:
-        doubtful = row["quality"] == "doubtful" or row["risk"] > 0.3
+        doubtful = row["quality"] == "doubtful" or row["risk"] > 0.3 or max(row["probabilities"].values()) < 0.5
         assert row["decision"] == ("deferred" if doubtful else "certain")
         assert len(row["sha256"]) == 64 and row["model_sha256"] == ensemble.card["weights_sha256"]
-    order = [(row["decision"] != "deferred", row["decision"] == "unreadable") for row in rows]
+    order = [DECISIONS.index(row["decision"]) for row in rows]
     assert order == sorted(order)
     page = (tmp_path / "out" / "worklist.html").read_text()
-    assert page.count("<section") == 15 and page.count("<svg") == 13 and "not a medical device" in page
+    assert page.count("<section") == 16 and page.count("<svg") == 13 and "not a medical device" in page
 
 
 def test_a_resumed_triage_classifies_nothing_twice(ensemble, folder, tmp_path, monkeypatch):
     whole = run(ensemble, folder, tmp_path / "whole")
     asked = []
-    real = type(ensemble).predict_prepared
+    real = type(ensemble).predict_windows
     monkeypatch.setattr(
-        type(ensemble), "predict_prepared", lambda self, ids, s: asked.extend(ids) or real(self, ids, s)
+        type(ensemble), "predict_windows", lambda self, ids, *rest: asked.extend(ids) or real(self, ids, *rest)
     )
     monkeypatch.setattr(sys.modules["ecgquorum.ensemble.predict_files"], "GROUP", 4)
     out = tmp_path / "again"
@@ -87,7 +91,7 @@ def test_a_resumed_triage_classifies_nothing_twice(ensemble, folder, tmp_path, m
     assert run(ensemble, folder, out) == first
     assert len(asked) == 13
     with sqlite3.connect(out / "journal.sqlite") as database:  # as a kill after the second group would leave it
-        database.execute("DELETE FROM results WHERE rowid > 8")
+        database.execute("DELETE FROM results WHERE rowid > 9")  # the first is of no recording
     database.close()
     assert_same_worklist(run(ensemble, folder, out), first, ensemble, POLICY.threshold)
     assert 13 < len(asked) < 26
@@ -122,7 +126,7 @@ def test_a_worklist_inside_the_folder_is_not_read(ensemble, folder, tmp_path):
     place = tmp_path / "in"
     shutil.copytree(folder, place)
     assert run(ensemble, place, place / "sorted") == run(ensemble, place, place / "sorted")
-    assert len(lines(place / "sorted")) == 15
+    assert len(lines(place / "sorted")) == 16
 
 
 def test_a_changed_file_is_classified_again(ensemble, folder, tmp_path):
@@ -155,8 +159,8 @@ def test_ctrl_c_in_a_terminal_prints_one_line(tiny_run, many, tmp_path, options)
     )
     assert process.returncode == 130 and "Traceback" not in said and "the same command resumes" in said
     if options:
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        assert len(lines(tmp_path / "out")) == 105, done.stderr
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 3 and len(lines(tmp_path / "out")) == 106, done.stderr
 
 
 def test_an_invalid_journal_is_refused(ensemble, folder, tmp_path):
@@ -176,15 +180,15 @@ def many(folder, tmp_path_factory):
 
 
 def triage_command(place, model, out):
-    line = [sys.executable, "-m", "ecgquorum", "triage", str(place), "--budget", "20%"]
+    line = [sys.executable, "-m", "ecgquorum", "triage", str(place), "--budget", "20%", "--plots", "0", "--floor", "0"]
     return [*line, "--model", str(model), "--out", str(out)]
 
 
 def answers_in(out):
-    """Number of results, read while another process writes."""
+    """Number of recordings with a result, read while another process writes."""
     try:
         with sqlite3.connect(f"file:{out / 'journal.sqlite'}?mode=ro", uri=True) as database:
-            found = database.execute("SELECT count(*) FROM results").fetchone()[0]
+            found = database.execute("SELECT count(*) FROM results WHERE stamp <> ''").fetchone()[0]
         database.close()
     except sqlite3.Error:
         return 0
@@ -193,7 +197,7 @@ def answers_in(out):
 
 def test_a_killed_triage_resumes_to_the_same_worklist(tiny_run, many, tmp_path):
     """kill -9 in the middle, twice, then to the end: the same worklist as an undisturbed run, nothing twice."""
-    subprocess.run(triage_command(many, tiny_run, tmp_path / "whole"), check=True, capture_output=True)
+    assert subprocess.run(triage_command(many, tiny_run, tmp_path / "whole"), capture_output=True).returncode == 3
     command, killed = triage_command(many, tiny_run, tmp_path / "killed"), tmp_path / "killed"
     answered = [0]
     for _ in range(2):
@@ -204,20 +208,21 @@ def test_a_killed_triage_resumes_to_the_same_worklist(tiny_run, many, tmp_path):
         process.wait()
         answered.append(answers_in(killed))
     assert 0 < answered[1] <= answered[2]
-    subprocess.run(command, check=True, capture_output=True)
+    assert subprocess.run(command, capture_output=True).returncode == 3
     rows = lines(tmp_path / "killed")
-    assert len(rows) == 105
+    assert len(rows) == 106
     assert_same_worklist(rows, lines(tmp_path / "whole"), load_ensemble(tiny_run))
     with (tmp_path / "killed" / "worklist.csv").open(newline="") as file:
         assert [row["id"] for row in csv.DictReader(file)] == [row["id"] for row in rows]
 
 
 def test_a_budget_is_kept_within_the_batch(ensemble, folder, tmp_path):
-    with triage_files(ensemble, POLICY, [folder], tmp_path / "out") as journal:
-        counts = write_worklist(journal, tmp_path / "out", "tiny", "", budget=0.2)
+    options = TriageOptions(urgency=Urgency(floor=0))
+    with triage_files(ensemble, POLICY, [folder], tmp_path / "out", options) as journal:
+        summary = write_worklist(journal, tmp_path / "out", "tiny", "", budget=0.2)
     rows = lines(tmp_path / "out")
     deferred = [row for row in rows if row["decision"] == "deferred"]
-    assert counts["deferred"] == len(deferred) == 3
+    assert summary.decisions["deferred"] == len(deferred) == 2, "20 % of the 12 that can be used"
     certain = [row["risk"] for row in rows if row["decision"] == "certain"]
     assert min(row["risk"] for row in deferred) >= max(certain)
 
@@ -225,7 +230,9 @@ def test_a_budget_is_kept_within_the_batch(ensemble, folder, tmp_path):
 def test_a_missing_path_has_a_row_in_the_worklist(ensemble, tmp_path):
     with triage_files(ensemble, POLICY, [tmp_path / "nowhere"], tmp_path / "out") as journal:
         (entry,) = journal.entries()
+        (failure,) = journal.failures
     assert entry.result.decision == "unreadable" and "found no such file" in entry.result.reason
+    assert failure.reason == entry.result.reason
 
 
 def test_watch_classifies_new_files(tiny_run, tmp_path):

@@ -9,7 +9,7 @@ from ecgquorum.ensemble.prediction import TOLERANCE
 
 SCORES = ("entropy", "mutual_information", "uncertainty", "distance", "risk")
 NUMBERS = (*SCORES, "probabilities", "raw_probabilities", "raw_member_probabilities")
-DECIDED = ("label", "decision", "reason")
+DECIDED = ("label", "decision", "reason", "decided_by", "urgency", "urgent_class", "windows")
 
 
 def read_worklist(out):
@@ -29,7 +29,7 @@ def assert_same_worklist(found, expected, ensemble, threshold=np.inf):
     ours, theirs = ({row["source"]: row for row in rows} for rows in (found, expected))
     assert ours.keys() == theirs.keys() and len(found) == len(expected)
     sure = [row["risk"] for row in expected if row["decision"] == "certain"]
-    unsure = [row["risk"] for row in expected if row["decision"] == "deferred" and row["quality"] == "usable"]
+    unsure = [row["risk"] for row in expected if row["decision"] == "deferred" and row["decided_by"] == "policy"]
     for source, row in theirs.items():
         other = ours[source]
         for name in row.keys() - {*NUMBERS, *DECIDED}:
@@ -37,7 +37,7 @@ def assert_same_worklist(found, expected, ensemble, threshold=np.inf):
         for name in NUMBERS:
             if name in row:
                 np.testing.assert_allclose(_flat(other[name]), _flat(row[name]), rtol=0, atol=tolerance)
-        at_limit = row["quality"] == "usable" and (
+        at_limit = row["decided_by"] == "policy" and (
             min(unsure, default=np.inf) - tolerance <= row["risk"] <= max(sure, default=-np.inf) + tolerance
             or abs(row["risk"] - threshold) <= tolerance
         )
@@ -46,8 +46,12 @@ def assert_same_worklist(found, expected, ensemble, threshold=np.inf):
             for name in DECIDED:
                 assert _wording(other[name]) == _wording(row[name]), (source, name)
     for decision in ("deferred", "certain"):
-        shown = [theirs[row["source"]]["risk"] for row in found if row["decision"] == decision]
-        assert (np.diff(shown) <= tolerance).all(), "the highest risks come first"
+        rows = [row for row in found if row["decision"] == decision]
+        places = [row["urgency"] or np.inf for row in rows]
+        assert places == sorted(places), "urgent classes come first"
+        for place in set(places):
+            shown = [theirs[row["source"]]["risk"] for row in rows if (row["urgency"] or np.inf) == place]
+            assert (np.diff(shown) <= tolerance).all(), "then the highest risks"
 
 
 def _flat(value):
@@ -59,4 +63,6 @@ def _flat(value):
 
 
 def _wording(value):
+    if isinstance(value, list):  # windows
+        return [(one["start_s"], one["label"]) for one in value]
     return re.sub(r"\d+\.\d+", "#", value) if isinstance(value, str) else value

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from ecgquorum.cli.config import CONFIG, read_config
 from ecgquorum.cli.console import err, print_line
 from ecgquorum.errors import DrawingError, EcgQuorumError, PolicyError
 from ecgquorum.recipes import recipe_names
@@ -63,6 +64,19 @@ Units = Annotated[
 ]
 Lead = Annotated[
     str | None, typer.Option(help="Which of the recording's leads to classify, for a model of one lead: II.")
+]
+Window = Annotated[
+    float | None,
+    typer.Option(help="Length of the windows that long recordings are classified in, in s. Default: the model's."),
+]
+Stride = Annotated[
+    float | None, typer.Option(help="From one window to the next, in s. Default: the fewest windows that cover all.")
+]
+Identify = Annotated[
+    bool, typer.Option("--identify", help="Show patient, time and device, where the file states them.")
+]
+Measure = Annotated[
+    bool, typer.Option("--measure", help="Also measure PR, QRS, QT and QTc, with the package neurokit2.")
 ]
 Model = Annotated[
     str, typer.Option(help="A bundle's folder (written by `train`), or one that ships: for 12 leads cpsc2018-compact.")
@@ -123,16 +137,24 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    show_version: Annotated[
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(help=f"A TOML file with options, a table for each command. Default: {CONFIG}, if it is here."),
+    ] = None,
+    show_version: Annotated[  # noqa: ARG001 (its callback prints)
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Annotated[  # noqa: ARG001 (`main` reads it)
+        bool, typer.Option("--debug", help="Show the traceback of an error.")
+    ] = False,
 ) -> None:
     """Small ensembles of ECG classifiers whose disagreement tells when not to trust them. Research use only.
 
     Try it with a simulated recording that ships: ecgquorum predict sample:af
     """
+    context.default_map = read_config(config, context.command)
 
 
 def file_defaults(rate: float | None, leads: str | None, units: str | None) -> "FileDefaults":

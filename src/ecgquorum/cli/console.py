@@ -49,6 +49,15 @@ def print_answer(result: "Result", names: dict[str, str]) -> None:
     lines += [(f"raw, member {i}", probs) for i, probs in enumerate(result.raw_member_probabilities)]
     rows += [(f"  {title}", *(f"{value:.3f}" for value in probs.values())) for title, probs in lines]
     print_table(rows)
+    for line in filter(None, (result.measurements.line(), *result.acquisition.lines())):
+        print_line(f"  {line}")
+    if worst := result.worst_window:
+        found = Counter(window.label for window in result.windows)
+        counts = ", ".join(f"{n} {label}" for label, n in found.most_common())
+        print_line(
+            f"  windows: {counts}; highest risk {worst.risk:.3f} at {worst.start_s:.0f} s ({worst.label}, "
+            f"probability {worst.probability:.3f})"
+        )
     for line in dict.fromkeys((*result.notices, *result.quality.reasons)):
         print_warning(f"{result.id}: {line}")
 

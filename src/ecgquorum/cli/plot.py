@@ -10,8 +10,10 @@ from ecgquorum.cli.application import (
     RECORDINGS,
     File,
     Force,
+    Identify,
     Lead,
     Leads,
+    Measure,
     MemberName,
     Rate,
     Units,
@@ -51,6 +53,8 @@ def plot(
     rate: Rate = None,
     leads: Leads = None,
     units: Units = None,
+    identify: Identify = False,
+    measure: Measure = False,
     force: Force = False,
 ) -> None:
     """Draw a recording as ECG paper, true to scale: printed at 100 %, a second measures 25 mm and a millivolt 10 mm.
@@ -70,7 +74,14 @@ def plot(
     with console_progress("drawing") as progress:
         ensemble = eq.load_ensemble(model or DEFAULT_MODEL, member=member) if map_ else None
         drawn = eq.plot_recording(
-            recording, page, ensemble=ensemble, method=map_ or "gradient", lead=lead, progress=progress
+            recording,
+            page,
+            ensemble=ensemble,
+            method=map_ or "gradient",
+            lead=lead,
+            identify=identify,
+            measure=measure,
+            progress=progress,
         )
     drawn.save(target)
     first, last = drawn.span_s

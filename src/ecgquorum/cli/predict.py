@@ -9,12 +9,16 @@ from ecgquorum.cli.application import (
     DEFAULT_MODEL,
     RECORDINGS,
     Files,
+    Identify,
     Lead,
     Leads,
+    Measure,
     MemberName,
     Model,
     Rate,
+    Stride,
     Units,
+    Window,
     app,
     file_defaults,
 )
@@ -30,6 +34,10 @@ def predict(
     rate: Rate = None,
     leads: Leads = None,
     units: Units = None,
+    window: Window = None,
+    stride: Stride = None,
+    identify: Identify = False,
+    measure: Measure = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array with one object per recording.")] = False,
 ) -> None:
     """Classify recordings: class, calibrated probabilities, each member's raw ones, risk and uncertainty.
@@ -40,12 +48,17 @@ def predict(
         if as_json:
             print("[]")
         raise typer.Exit(1)
-    from ecgquorum import ReadFailure, load_ensemble, predict_files
+    from ecgquorum import ReadFailure, ReadOptions, load_ensemble, predict_files
+    from ecgquorum.preprocessing import Windowing
+    from ecgquorum.preprocessing.measurements import check_installed
 
+    if measure:
+        check_installed()
     ensemble = load_ensemble(model, member=member)
     names: dict[str, str] = ensemble.card.get("class_names", {})
     failed = shown = 0
-    for answer in predict_files(ensemble, files, lead, file_defaults(rate, leads, units)):
+    options = ReadOptions(lead=lead, defaults=file_defaults(rate, leads, units), identify=identify, measure=measure)
+    for answer in predict_files(ensemble, files, options, windowing=Windowing(window, stride)):
         if isinstance(answer, ReadFailure):
             failed += 1
             print_error(answer.reason)

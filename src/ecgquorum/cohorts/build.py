@@ -166,7 +166,8 @@ def _read_source(
                 doubtful.append(f"{record}: {outcome.quality.reasons[0]}")
             stated = recording.labels if one.labels is None else one.labels
             labels = tuple((source.class_of_code or {}).get(code, code) for code in stated)
-            yield record, replace(recording, labels=labels, patient=one.patient or recording.patient)
+            known = replace(recording.acquisition, patient_id=one.patient or recording.patient)
+            yield record, replace(recording, labels=labels, acquisition=known)
     if corrected:
         report.notices.append(f"{len(corrected)} recordings are read in another unit than stated; first {corrected[0]}")
     if doubtful:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ecgquorum.errors import CohortError
 from ecgquorum.preprocessing import InputSpec
-from ecgquorum.recordings import Recording
+from ecgquorum.recordings import Acquisition, Recording
 
 if TYPE_CHECKING:
     from ecgquorum.cohorts.batch import Batch
@@ -98,7 +98,7 @@ class Cohort:
             signal=np.array(self.signal(index)),
             rate_hz=self.rate_hz,
             leads=self.leads,
-            patient=row.patient or None,
+            acquisition=Acquisition(patient_id=row.patient),
             labels=(row.label,),
             source=f"{self.path}: {row.id}",
         )

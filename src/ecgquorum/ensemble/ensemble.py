@@ -1,6 +1,7 @@
 """Several members that predict together."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,11 @@ from ecgquorum.cohorts import Batch, Cohort, Part, make_batch
 from ecgquorum.ensemble.distance import FeatureDistance
 from ecgquorum.ensemble.prediction import Prediction
 from ecgquorum.ensemble.risk import RiskModel
-from ecgquorum.errors import FittingError
+from ecgquorum.errors import FittingError, QualityWarning
 from ecgquorum.members import forward_with_features
 from ecgquorum.preprocessing import InputSpec
-from ecgquorum.preprocessing.input_spec import Signal, split_windows
+from ecgquorum.preprocessing.input_spec import WHOLE_WINDOWS, Signal, Windowing, select_leads
+from ecgquorum.preprocessing.quality import assess_quality
 from ecgquorum.recordings import Recording, read, recordings_from_array
 
 if TYPE_CHECKING:
@@ -87,7 +89,8 @@ class Ensemble(nn.Module):
         """Classify recordings of any rate, length, unit or lead order; one that does not fit is an error.
 
         A recording that is longer than the window is classified in several windows, and gets the mean of their
-        probabilities.
+        probabilities. What the quality guard finds, such as a lead that is off, or samples that must be in microvolts
+        though millivolts are stated, is a `QualityWarning`.
 
         recordings:   a path, a `Recording`, several of either, or an array: (time,), (lead, time) or
                       (record, lead, time)
@@ -102,7 +105,18 @@ class Ensemble(nn.Module):
                 leads = self.input.leads
             several = recordings_from_array(samples, rate_hz=rate_hz, leads=leads, units=units)
         found = (one if isinstance(one, Recording) else read(one) for one in several)
-        return self._predict_in_windows((one.id, self.input.fit(one, lead)) for one in found)
+        doubts: list[str] = []
+        prediction, _ = self._predict_in_windows(self._fit_and_assess(one, lead, doubts) for one in found)
+        for doubt in doubts:
+            warnings.warn(doubt, QualityWarning, stacklevel=2)
+        return prediction
+
+    def _fit_and_assess(self, recording: Recording, lead: str | None, doubts: list[str]) -> tuple[str, Signal]:
+        """Prepare a recording; adds what the guard finds, which knows nothing about samples without a scale."""
+        if self.input.scaling != "none":
+            quality = assess_quality(select_leads(recording, self.input.leads, lead))
+            doubts += [f"{recording.source or recording.id}: {reason}" for reason in quality.reasons]
+        return recording.id, self.input.fit(recording, lead)
 
     def save(self, path: str | Path) -> Path:
         """Write the ensemble as a bundle to the folder `path`; `load_ensemble` reads it."""
@@ -122,19 +136,32 @@ class Ensemble(nn.Module):
 
     def predict_prepared(self, ids: Sequence[str], signals: Sequence[Signal]) -> Prediction:
         """Classify signals that `self.input.fit` has prepared."""
-        return self._predict_in_windows(zip(ids, signals, strict=True))
+        return self._predict_in_windows(zip(ids, signals, strict=True))[0]
 
-    def _predict_in_windows(self, fitted: Iterable[tuple[str, Signal]]) -> Prediction:
-        """Classify each recording in windows and average their probabilities."""
+    def predict_windows(
+        self, ids: Sequence[str], signals: Sequence[Signal], windowing: Windowing = WHOLE_WINDOWS
+    ) -> tuple[Prediction, Prediction]:
+        """Classify prepared signals: the recordings, and each window of each of them, in order.
+
+        A recording has the mean probabilities of its windows; the id of a window is that of its recording.
+        """
+        return self._predict_in_windows(zip(ids, signals, strict=True), windowing)
+
+    def _predict_in_windows(
+        self, fitted: Iterable[tuple[str, Signal]], windowing: Windowing = WHOLE_WINDOWS
+    ) -> tuple[Prediction, Prediction]:
+        """Classify each recording in windows and average their probabilities; recordings, and windows."""
+        windowing.check(self.input)
+        n_window = windowing.n_window(self.input)
         ids: list[str] = []
         owners: list[int] = []
 
         def batches() -> Iterator[Batch]:
             waiting: list[Signal] = []
             for record, signal in fitted:
-                for window in split_windows(signal, self.input.n_window):
+                for start in windowing.starts(signal.shape[1], self.input):
                     owners.append(len(ids))
-                    waiting.append(window)
+                    waiting.append(signal[:, start : start + n_window])
                     if len(waiting) == _BATCH:
                         yield make_batch(waiting, self.input.n_window)
                         waiting.clear()
@@ -143,9 +170,9 @@ class Ensemble(nn.Module):
                 yield make_batch(waiting, self.input.n_window)
 
         probs, distances = self._outputs(batches(), lambda window: ids[owners[window]])
-        return self.make_prediction(
-            ids, _mean_by_owner(probs, owners, len(ids)), _mean_by_owner(distances, owners, len(ids))
-        )
+        means = (_mean_by_owner(values, owners, len(ids)) for values in (probs, distances))
+        windows = self.make_prediction([ids[owner] for owner in owners], probs, distances)
+        return self.make_prediction(ids, *means), windows
 
     def _outputs(self, batches: Iterator[Batch], name_of: Callable[[int], str]) -> tuple[np.ndarray, np.ndarray]:
         """(row, member, class) and (row,) of all batches; raises where a network gives no finite probability."""

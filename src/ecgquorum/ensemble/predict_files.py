@@ -1,15 +1,16 @@
 """Classify recordings in files, folders and archives."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ecgquorum.ensemble.ensemble import Ensemble
 from ecgquorum.ensemble.prediction import Prediction
 from ecgquorum.ensemble.result import Result, make_results
 from ecgquorum.errors import EcgQuorumError
-from ecgquorum.preprocessing.prepare import PreparedRecording, ReadOptions, read_recordings
+from ecgquorum.preprocessing.input_spec import WHOLE_WINDOWS, Windowing
+from ecgquorum.preprocessing.prepare import ANY_RECORDING, PreparedRecording, ReadOptions, read_recordings
 from ecgquorum.recordings.discovery import ReadFailure, RecordingPath
-from ecgquorum.recordings.file_defaults import NO_DEFAULTS, FileDefaults
 from ecgquorum.recordings.sandbox import LIMITS, SandboxLimits
 
 GROUP, GROUP_SAMPLES = 32, 20_000_000
@@ -21,21 +22,21 @@ Outcome = PreparedRecording | ReadFailure
 def predict_files(
     ensemble: Ensemble,
     paths: Iterable[str | Path | RecordingPath],
-    lead: str | None = None,
-    defaults: FileDefaults = NO_DEFAULTS,
+    options: ReadOptions = ANY_RECORDING,
     *,
+    windowing: Windowing = WHOLE_WINDOWS,
     limits: SandboxLimits = LIMITS,
     sandbox: bool = True,
 ) -> Iterator[Result | ReadFailure]:
     """Classify every recording in files, folders and archives; one that cannot be read gives a `ReadFailure`.
 
-    lead:     for a model of one lead, which lead of a recording to use
-    defaults: rate, leads and units of files that hold samples only
-    sandbox:  read in worker processes within `limits`; False: in this process, for trusted files
+    options:   how to read; `spec` is that of the ensemble in any case
+    windowing: how long recordings are split
+    sandbox:   read in worker processes within `limits`; False: in this process, for trusted files
     """
-    options = ReadOptions(ensemble.input, lead, defaults)
+    options = replace(options, spec=ensemble.input)
     for group in group_outcomes(read_recordings(paths, options, limits=limits, sandbox=sandbox)):
-        yield from predict_outcomes(ensemble, group)[1]
+        yield from predict_outcomes(ensemble, group, windowing)[1]
 
 
 def group_outcomes(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:
@@ -52,25 +53,29 @@ def group_outcomes(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:
         yield group
 
 
-def predict_outcomes(ensemble: Ensemble, outcomes: Sequence[Outcome]) -> tuple[Prediction, list[Result | ReadFailure]]:
+def predict_outcomes(
+    ensemble: Ensemble, outcomes: Sequence[Outcome], windowing: Windowing = WHOLE_WINDOWS
+) -> tuple[Prediction, list[Result | ReadFailure]]:
     """Classify prepared recordings; the prediction holds those with a `Result`, in order.
 
     One whose probabilities are not finite becomes a `ReadFailure` and does not affect the others.
     """
     prepared = [one for one in outcomes if isinstance(one, PreparedRecording)]
+    windowing.check(ensemble.input)
     try:
-        prediction = _predict(ensemble, prepared)
+        prediction, windows = _predict(ensemble, prepared, windowing)
     except EcgQuorumError:
         outcomes = [_check(ensemble, one) for one in outcomes]
         prepared = [one for one in outcomes if isinstance(one, PreparedRecording)]
-        prediction = _predict(ensemble, prepared)
-    model = str(ensemble.card.get("weights_sha256", ""))
-    results = iter(make_results(prediction, prepared, ensemble.input, model))
+        prediction, windows = _predict(ensemble, prepared, windowing)
+    results = iter(make_results(prediction, windows, prepared, ensemble, windowing))
     return prediction, [one if isinstance(one, ReadFailure) else next(results) for one in outcomes]
 
 
-def _predict(ensemble: Ensemble, prepared: Sequence[PreparedRecording]) -> Prediction:
-    return ensemble.predict_prepared([one.id for one in prepared], [one.signal for one in prepared])
+def _predict(
+    ensemble: Ensemble, prepared: Sequence[PreparedRecording], windowing: Windowing = WHOLE_WINDOWS
+) -> tuple[Prediction, Prediction]:
+    return ensemble.predict_windows([one.id for one in prepared], [one.signal for one in prepared], windowing)
 
 
 def _check(ensemble: Ensemble, one: Outcome) -> Outcome:

@@ -1,30 +1,42 @@
 """The result for one recording; worklist, JSON, CSV, FHIR and the desk's database are views of it."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ecgquorum.ensemble.prediction import Array, Prediction, round_printed
-from ecgquorum.preprocessing.input_spec import InputSpec, window_starts
+from ecgquorum.preprocessing.input_spec import Windowing
+from ecgquorum.preprocessing.measurements import NOT_MEASURED, Measurements
 from ecgquorum.preprocessing.prepare import PreparedRecording
 from ecgquorum.preprocessing.quality import NO_FINDINGS, Finding, Quality, Severity
-from ecgquorum.recordings.discovery import ReadFailure, printable
+from ecgquorum.recordings.acquisition import NOTHING_KNOWN, Acquisition
+from ecgquorum.recordings.discovery import ReadFailure, SkippedFile, printable
 
-CERTAIN, DEFERRED, UNREADABLE = "certain", "deferred", "unreadable"
-"""Decisions: the answer is used; a person is to read the recording; there is nothing to read."""
+if TYPE_CHECKING:
+    from ecgquorum.ensemble.ensemble import Ensemble
 
+CERTAIN, DEFERRED, UNREADABLE, SKIPPED = "certain", "deferred", "unreadable", "skipped"
+"""Decisions: the answer is used; a person is to read the recording; there is nothing to read; it is no recording."""
+
+BY_QUALITY, BY_WINDOWS, BY_URGENCY, BY_FLOOR, BY_POLICY = "quality", "windows", "urgency", "floor", "policy"
+"""What made the decision; only that of the policy gives way to a budget."""
+
+_WORST = ("start_s", "label", "probability", "risk")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 Probabilities = Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class WindowResult:
-    """One window of a recording that was classified on its own; its start and length in seconds."""
+    """One window of a recording that was classified on its own: start and length in seconds, calibrated probability."""
 
     start_s: float
     seconds: float
+    label: str = ""
+    probability: float | None = None
+    risk: float | None = None
 
 
 @dataclass(frozen=True)
@@ -40,8 +52,13 @@ class Result:
     uncertainty:              mutual information, normalised by its range in training; may exceed 1
     distance:                 of the members' features from those of the training recordings; typically 1
     risk:                     estimated probability that the label is wrong
-    decision:                 "certain", "deferred" or "unreadable"; empty if no policy was applied and the quality is
-                              good
+    decision:                 "certain", "deferred", "unreadable" or "skipped"; empty if no policy was applied and the
+                              quality is good
+    decided_by:               "quality", "windows", "urgency", "floor" or "policy"
+    urgency:                  place of `urgent_class` among the urgent classes, from 1; None: none of them
+    urgent_class:             the most urgent class of the recording or of one of its windows
+    acquisition:              patient, time and device, if the caller asked for them
+    measurements:             heart rate and RR irregularity; PR, QRS and QT, if the caller asked for them
     sha256, model_sha256:     of the recording's files and of the model's weights
     """
 
@@ -60,10 +77,13 @@ class Result:
     quality: Quality = NO_FINDINGS
     decision: str = ""
     reason: str = ""
+    decided_by: str = ""
+    urgency: int | None = None
+    urgent_class: str = ""
     notices: tuple[str, ...] = ()
     seconds: float | None = None
-    patient: str | None = None
-    acquired: str | None = None
+    acquisition: Acquisition = NOTHING_KNOWN
+    measurements: Measurements = NOT_MEASURED
     sha256: str = ""
     model_sha256: str = ""
 
@@ -77,6 +97,26 @@ class Result:
         """Most probable class of each member."""
         return tuple(max(probs, key=lambda name: probs[name]) for probs in self.raw_member_probabilities)
 
+    @property
+    def worst_window(self) -> WindowResult | None:
+        """Of several windows, the one in which the urgent class is most probable; without one, of the highest risk."""
+        if len(self.windows) < 2:
+            return None
+        urgent = [one for one in self.windows if one.label == self.urgent_class]
+        if urgent:
+            return max(urgent, key=lambda one: one.probability or 0.0)
+        return max(self.windows, key=lambda one: one.risk or 0.0)
+
+    @property
+    def placement(self) -> str:
+        """Why it is where it is in a worklist: decision, urgency, risk."""
+        parts = [f"{self.decision} by {self.decided_by}" if self.decided_by else self.decision]
+        if self.urgency is not None:
+            parts.append(f"urgency {self.urgency} ({self.urgent_class})")
+        if self.risk is not None:
+            parts.append(f"risk {self.risk:.3f}")
+        return ", ".join(filter(None, parts))
+
     def to_json(self) -> dict[str, Any]:
         """The result as plain JSON types; `from_json` is the exact inverse."""
         plain = dataclasses.asdict(self)
@@ -88,6 +128,8 @@ class Result:
     def from_json(cls, plain: Mapping[str, Any]) -> Self:
         """The result that `to_json` has written."""
         values = dict(plain)
+        if "acquisition" not in values:  # of an old version
+            values["acquisition"] = {"patient_id": values.pop("patient"), "time": values.pop("acquired")}
         findings = tuple(
             Finding(**(one | {"severity": Severity[one["severity"].upper()]})) for one in values.pop("findings")
         )
@@ -95,6 +137,8 @@ class Result:
             **values
             | {
                 "quality": Quality(findings),
+                "acquisition": Acquisition(**values["acquisition"]),
+                "measurements": Measurements(**values.get("measurements", {})),
                 "raw_member_probabilities": tuple(values["raw_member_probabilities"]),
                 "windows": tuple(WindowResult(**one) for one in values["windows"]),
                 "notices": tuple(values["notices"]),
@@ -108,6 +152,9 @@ class Result:
             "label": self.label,
             "decision": self.decision,
             "reason": self.reason,
+            "decided_by": self.decided_by,
+            "urgency": self.urgency,
+            "placement": self.placement,
             "probability": self.probability,
             "uncertainty": self.uncertainty,
             "risk": self.risk,
@@ -117,15 +164,19 @@ class Result:
             "findings": "; ".join(self.quality.reasons),
             "notices": "; ".join(self.notices),
             "seconds": self.seconds,
+            "windows": len(self.windows),
+            **{f"worst_window_{name}": getattr(self.worst_window, name, None) for name in _WORST},
+            **dataclasses.asdict(self.measurements),
+            **dataclasses.asdict(self.acquisition),
             "source": self.source,
             "sha256": self.sha256,
             "model_sha256": self.model_sha256,
         }
         return {name: _quote_formula(cell) for name, cell in row.items()}
 
-    def with_decision(self, decision: str, reason: str = "") -> Self:
+    def with_decision(self, decision: str, reason: str = "", by: str = BY_POLICY) -> Self:
         """The same result with another decision."""
-        return dataclasses.replace(self, decision=decision, reason=reason)
+        return dataclasses.replace(self, decision=decision, reason=reason, decided_by=by)
 
 
 def _quote_formula(cell: object) -> object:
@@ -160,21 +211,32 @@ def results_from(prediction: Prediction) -> list[Result]:
     ]
 
 
-def describe_windows(n_samples: int, spec: InputSpec) -> tuple[WindowResult, ...]:
-    """Start and length of every window in which a prepared signal of `n_samples` is classified."""
-    length = min(n_samples, spec.n_window) / spec.rate_hz
-    starts = window_starts(n_samples, spec.n_window)
-    return tuple(WindowResult(round(start / spec.rate_hz, 3), round(length, 3)) for start in starts)
+def _window_results(
+    windows: Prediction, recordings: Sequence[PreparedRecording], ensemble: "Ensemble", windowing: Windowing
+) -> Iterator[tuple[WindowResult, ...]]:
+    """The windows of each recording, of a prediction for all of them in order."""
+    spec, n_window = ensemble.input, windowing.n_window(ensemble.input)
+    labels, probability = windows.labels, round_printed(windows.probs.max(axis=1, initial=0.0)).tolist()
+    answers = iter(zip(labels, probability, round_printed(windows.risk).tolist(), strict=True))
+    for one in recordings:
+        n_samples = one.signal.shape[1]
+        length = round(min(n_samples, n_window) / spec.rate_hz, 3)
+        starts = windowing.starts(n_samples, spec)
+        yield tuple(WindowResult(round(start / spec.rate_hz, 3), length, *next(answers)) for start in starts)
 
 
 def make_results(
-    prediction: Prediction, recordings: Sequence[PreparedRecording], spec: InputSpec, model_sha256: str = ""
+    prediction: Prediction,
+    windows: Prediction,
+    recordings: Sequence[PreparedRecording],
+    ensemble: "Ensemble",
+    windowing: Windowing,
 ) -> list[Result]:
-    """Combine a prediction with the prepared recordings that it is about; decided by quality alone."""
+    """Combine what `predict_windows` returned with the prepared recordings; decided by quality alone."""
     results = []
-    for plain, one in zip(results_from(prediction), recordings, strict=True):
-        windows = describe_windows(one.signal.shape[1], spec)
-        several = f"mean of {len(windows)} windows of {spec.window_s:g} s"
+    by_window = _window_results(windows, recordings, ensemble, windowing)
+    for plain, one, own in zip(results_from(prediction), recordings, by_window, strict=True):
+        several = f"mean of {len(own)} windows of {own[0].seconds:g} s"
         severity, reasons = one.quality.severity, one.quality.reasons
         decision = {Severity.USABLE: "", Severity.DOUBTFUL: DEFERRED, Severity.UNREADABLE: UNREADABLE}[severity]
         results.append(
@@ -182,15 +244,17 @@ def make_results(
                 plain,
                 id=printable(one.id),
                 source=str(one.path),
-                windows=windows,
+                windows=own,
                 quality=one.quality,
                 decision=decision,
                 reason=reasons[0] if decision else "",
-                notices=(*((several,) if len(windows) > 1 else ()), *one.notices),
+                decided_by=BY_QUALITY if decision else "",
+                notices=(*((several,) if len(own) > 1 else ()), *one.notices),
                 seconds=round(one.seconds, 3),
-                patient=one.patient,
+                acquisition=one.acquisition,
+                measurements=one.measurements,
                 sha256=one.sha256,
-                model_sha256=model_sha256,
+                model_sha256=str(ensemble.card.get("weights_sha256", "")),
             )
         )
     return results
@@ -206,6 +270,12 @@ def failed_result(failure: ReadFailure, model_sha256: str = "") -> Result:
         quality=Quality((finding,)),
         decision=UNREADABLE,
         reason=reason,
+        decided_by=BY_QUALITY,
         sha256=failure.sha256,
         model_sha256=model_sha256,
     )
+
+
+def skipped_result(skipped: SkippedFile) -> Result:
+    """The line of a worklist for a file that is no recording."""
+    return Result(PurePath(skipped.source).name, skipped.source, decision=SKIPPED, reason=skipped.reason)

@@ -16,6 +16,8 @@ Scaling = Literal["microvolt", "unit", "none"]
 Signal = NDArray[np.float32]
 
 _MOST_MISSING = 0.5
+_PIECE = 1 << 20  # samples that are resampled at once
+_SHORTEST_WINDOW_S, _SHORTEST_STRIDE_S = 2.0, 1.0
 _LARGEST_MV = 1e6  # larger values overflow in a network
 
 
@@ -157,8 +159,70 @@ def resample(signal: Signal, from_hz: float, to_hz: float) -> Signal:
 
     ratio = Fraction(to_hz / from_hz).limit_denominator(1000)
     up, down = max(1, ratio.numerator), ratio.denominator
+    if signal.shape[1] > _PIECE:
+        return _resample_in_pieces(signal, up, down)
     longer = resample_poly(signal.astype(np.float64), up, down, axis=1, padtype="line")
     return np.asarray(longer, dtype=np.float32)
+
+
+def _resample_in_pieces(signal: Signal, up: int, down: int) -> Signal:
+    """The same for a long signal, without its samples in double precision all at once.
+
+    Pieces begin at multiples of `down`, where samples of input and output coincide, and overlap by the filter's length.
+    """
+    from scipy.signal import resample_poly
+
+    n_samples = signal.shape[1]
+    n_piece = down * max(1, _PIECE // down)
+    overlap = down * -(-(10 * max(up, down) // up + 2) // down)  # half the length of the filter of `resample_poly`
+    result = np.empty((len(signal), -(-n_samples * up // down)), dtype=np.float32)
+    for start in range(0, n_samples, n_piece):
+        stop = min(start + n_piece, n_samples)
+        before, after = max(0, start - overlap), min(stop + overlap, n_samples)
+        found = resample_poly(signal[:, before:after].astype(np.float64), up, down, axis=1, padtype="line")
+        place, offset = slice(start * up // down, -(-stop * up // down)), before * up // down
+        result[:, place] = found[:, place.start - offset : place.stop - offset]
+    return result
+
+
+@dataclass(frozen=True)
+class Windowing:
+    """How a long recording is split for classification.
+
+    window_s: length of a window; None: that of the model. A shorter one is padded to the model's, as short recordings
+    stride_s: from the start of a window to that of the next; None: the fewest evenly spread windows that cover all
+    """
+
+    window_s: float | None = None
+    stride_s: float | None = None
+
+    def check(self, spec: InputSpec) -> None:
+        """Raise unless windows fit the model and leave nothing out."""
+        length = spec.window_s if self.window_s is None else self.window_s
+        if not _SHORTEST_WINDOW_S <= length <= spec.window_s:
+            raise FittingError(
+                f"window: expected {_SHORTEST_WINDOW_S:g} to {spec.window_s:g} s, the model's own, found {length:g} s"
+            )
+        if self.stride_s is not None and not _SHORTEST_STRIDE_S <= self.stride_s <= length:
+            raise FittingError(
+                f"stride: expected {_SHORTEST_STRIDE_S:g} to {length:g} s, the window, found {self.stride_s:g} s; "
+                "a longer one would leave parts of a recording out"
+            )
+
+    def n_window(self, spec: InputSpec) -> int:
+        """Samples in a window."""
+        return spec.n_window if self.window_s is None else round(self.window_s * spec.rate_hz)
+
+    def starts(self, n_samples: int, spec: InputSpec) -> list[int]:
+        """First sample of each window of a prepared signal."""
+        n_window = self.n_window(spec)
+        if self.stride_s is None or n_samples <= n_window:
+            return window_starts(n_samples, n_window)
+        last = n_samples - n_window
+        return [*range(0, last, round(self.stride_s * spec.rate_hz)), last]
+
+
+WHOLE_WINDOWS = Windowing()
 
 
 def window_starts(n_samples: int, n_window: int) -> list[int]:
@@ -167,11 +231,6 @@ def window_starts(n_samples: int, n_window: int) -> list[int]:
     if n_windows <= 1:
         return [0]
     return [int(start) for start in np.linspace(0, n_samples - n_window, n_windows).round()]
-
-
-def split_windows(signal: Signal, n_window: int) -> list[Signal]:
-    """Split the signal at `window_starts`; a signal shorter than a window is returned whole."""
-    return [signal[:, start : start + n_window] for start in window_starts(signal.shape[1], n_window)]
 
 
 def pad_or_cut(signal: Signal, n_window: int) -> tuple[Signal, slice]:

@@ -1,7 +1,7 @@
 """Read recordings and prepare them for a model: the one read path of predict, triage, cohort build, plot and desk."""
 
 import hashlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,13 +9,16 @@ import numpy as np
 
 from ecgquorum.errors import RecordingError
 from ecgquorum.preprocessing.input_spec import InputSpec, Signal, find_missing_leads, select_leads
+from ecgquorum.preprocessing.measurements import NOT_MEASURED, Measurements, measure_recording
 from ecgquorum.preprocessing.quality import Quality, assess_quality
+from ecgquorum.recordings.acquisition import NOTHING_KNOWN, Acquisition
 from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, discover_recordings, open_cached
 from ecgquorum.recordings.file_defaults import NO_DEFAULTS, FileDefaults
 from ecgquorum.recordings.filetree import FileTree
-from ecgquorum.recordings.readers import list_files, read_from
+from ecgquorum.recordings.readers import read_from
 from ecgquorum.recordings.recording import Recording
 from ecgquorum.recordings.sandbox import LIMITS, Sandbox, SandboxLimits, describe_failure
+from ecgquorum.recordings.wfdb_files import list_files
 
 _PREVIEW_S, _PREVIEW_POINTS = 8.0, 800
 
@@ -28,6 +31,8 @@ class ReadOptions:
     lead:            for a model of one lead, which lead to use
     defaults:        rate, leads and units of files that do not state them
     as_stated:       keep a stated unit even where it cannot be true
+    identify:        keep what the file states about patient, time and device
+    measure:         also measure PR, QRS and QT; heart rate and irregularity always are, for a model
     recording_bytes: also return the recording as it was read, of a long one no more than so many bytes from its start
     """
 
@@ -36,6 +41,8 @@ class ReadOptions:
     defaults: FileDefaults = NO_DEFAULTS
     as_stated: bool = False
     recording_bytes: int = 0
+    identify: bool = False
+    measure: bool = False
 
 
 ANY_RECORDING = ReadOptions()
@@ -44,10 +51,15 @@ ANY_RECORDING = ReadOptions()
 
 @dataclass(frozen=True)
 class TracePreview:
-    """The first seconds of the first lead, for a small figure: microvolts at evenly spaced times."""
+    """Some seconds of one lead, for a small figure: microvolts at evenly spaced times.
 
-    microvolts: tuple[int, ...] = ()
+    lead: with the worst finding of the guard, else II, else the first
+    """
+
+    microvolts: Sequence[int] = ()
     seconds: float = 0.0
+    lead: str = ""
+    start_s: float = 0.0
 
 
 NO_PREVIEW = TracePreview()
@@ -60,6 +72,7 @@ class PreparedRecording:
     signal:  (lead, time) float32 with the leads, rate and scale of the model; millivolts as read if there is no model
     notices: what was done to it that a user should know: a corrected unit, missing leads
     sha256:  of its files
+    measurements: heart rate, intervals, if there is a model
     whole:   the recording as it was read, if the options ask for it or there is no model
     """
 
@@ -71,8 +84,9 @@ class PreparedRecording:
     notices: tuple[str, ...] = ()
     sha256: str = ""
     preview: TracePreview = NO_PREVIEW
-    patient: str | None = None
+    acquisition: Acquisition = NOTHING_KNOWN
     whole: Recording | None = None
+    measurements: Measurements = NOT_MEASURED
 
     @property
     def recording(self) -> Recording:
@@ -138,21 +152,24 @@ def _prepare(recording: Recording, options: ReadOptions, path: RecordingPath, di
         whole = _cut(recording, options.recording_bytes)
     elif spec is None:
         whole = recording
+    quality = assess_quality(chosen)
     return PreparedRecording(
         path,
         recording.id,
         recording.signal if spec is None else spec.fit(recording, options.lead),
         recording.seconds,
-        assess_quality(chosen),
+        quality,
         tuple(_notices(chosen)),
         digest,
-        _preview(chosen),
-        recording.patient,
+        _preview(chosen, quality),
+        recording.acquisition if options.identify else NOTHING_KNOWN,
         whole,
+        measure_recording(chosen, recording if options.measure else None) if spec else NOT_MEASURED,
     )
 
 
 def _notices(recording: Recording) -> Iterator[str]:
+    yield from recording.notes
     if recording.correction:
         yield f"wrong units: {recording.correction}"
     if missing := find_missing_leads(recording):
@@ -172,12 +189,20 @@ def hash_files(tree: FileTree, name: str) -> str:
     return digest.hexdigest()
 
 
-def _preview(recording: Recording) -> TracePreview:
-    n_shown = min(recording.n_samples, round(_PREVIEW_S * recording.rate_hz))
-    row = np.nan_to_num(recording.signal[0, :n_shown], posinf=0.0, neginf=0.0)
-    points = np.linspace(0, n_shown - 1, min(n_shown, _PREVIEW_POINTS)).round().astype(int)
+def _preview(recording: Recording, quality: Quality) -> TracePreview:
+    """Of the first seconds of the lead that a person should look at first."""
+    worst = [one.lead for one in sorted(quality.findings, key=lambda one: -one.severity)]
+    lead = next(name for name in (*worst, "II", recording.leads[0]) if name in recording.leads)
+    return preview_row(recording.signal[recording.leads.index(lead)], recording.rate_hz, lead)
+
+
+def preview_row(millivolts: Signal, rate_hz: float, lead: str, start_s: float = 0.0) -> TracePreview:
+    """Some seconds of a lead, (time,), from `start_s` on."""
+    first = round(start_s * rate_hz)
+    row = np.nan_to_num(millivolts[first : first + round(_PREVIEW_S * rate_hz)], posinf=0.0, neginf=0.0)
+    points = np.linspace(0, len(row) - 1, min(len(row), _PREVIEW_POINTS)).round().astype(int)
     microvolts = np.clip(row[points] * 1000, -1e7, 1e7).round().astype(int)
-    return TracePreview(tuple(microvolts.tolist()), round(n_shown / recording.rate_hz, 4))
+    return TracePreview(tuple(microvolts.tolist()), round(len(row) / rate_hz, 4), lead, start_s)
 
 
 def _cut(recording: Recording, n_bytes: int) -> Recording:

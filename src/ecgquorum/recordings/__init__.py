@@ -1,5 +1,6 @@
 """ECG recordings: the data model, readers and writers, discovery in folders and archives, the sandbox."""
 
+from ecgquorum.recordings.acquisition import Acquisition
 from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, discover_recordings
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
@@ -16,6 +17,7 @@ __all__ = [
     "READERS",
     "STANDARD_LEADS",
     "UNNAMED_LEAD",
+    "Acquisition",
     "FileDefaults",
     "OpenedFile",
     "ReadFailure",

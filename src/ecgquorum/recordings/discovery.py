@@ -1,15 +1,20 @@
-"""Find recordings in files, folders and archives, and notice files that are incomplete or have changed."""
+"""Find recordings in files, folders and archives, and notice files that are incomplete or have changed.
+
+Every file of a folder or archive is a recording, a part of one, skipped for a stated reason, or ignored on request.
+"""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
-from ecgquorum.recordings.readers import FORMATS, find_in_archive, list_files, recording_names
+from ecgquorum.recordings.readers import FORMATS, find_in_archive, is_label_table, recording_names
 from ecgquorum.recordings.samples import resolve_sample
+from ecgquorum.recordings.wfdb_files import list_files
 
 _SETTLED_S, _INCOMPLETE_S = 2.0, 60.0
 
@@ -41,32 +46,123 @@ class ReadFailure:
     sha256: str = ""
 
 
+@dataclass(frozen=True)
+class SkippedFile:
+    """A file in a folder or archive that is no recording and no part of one, and why."""
+
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Discovery:
+    """What is at some paths.
+
+    recordings: each once
+    failures:   given paths that do not exist or cannot be read
+    skipped:    files that are no recordings, and folders that cannot be listed
+    n_ignored:  files that the patterns to ignore left out
+    """
+
+    recordings: list[RecordingPath]
+    failures: list[ReadFailure]
+    skipped: list[SkippedFile]
+    n_ignored: int = 0
+
+
+def _keep_all(_: Path) -> bool:
+    return False
+
+
 def printable(text: str) -> str:
     """Escape the parts of a file name that are not valid Unicode, so that it can be written to any file."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def discover_recordings(
-    paths: Iterable[str | Path], *, exclude: Path | None = None, allow_empty: bool = False
-) -> Iterator[RecordingPath | ReadFailure]:
-    """Yield every recording in the given files, folders and archives once; a missing path gives a `ReadFailure`.
+def discover_recordings(paths: Iterable[str | Path]) -> Iterator[RecordingPath | ReadFailure]:
+    """Yield every recording in the given files, folders and archives once, in order.
 
-    exclude:     a file to leave out
-    allow_empty: a folder or archive without recordings is no failure
+    A path that does not exist, cannot be read or holds no recordings gives a `ReadFailure`.
     """
     seen: set[tuple[str, str]] = set()
     for path in map(Path, paths):
         try:
             found = list(_recordings_at(resolve_sample(path).resolve()))
-            if not found and not allow_empty:
+            if not found:
                 raise RecordingError(f"{path}: expected recordings ({FORMATS}), found none")
         except (RecordingError, OSError) as error:
             yield ReadFailure(printable(str(path)), printable(str(error)))
             continue
         for tree, name in found:
-            if Path(tree) / name != exclude and (tree, name) not in seen:
+            if (tree, name) not in seen:
                 seen.add((tree, name))
                 yield RecordingPath(tree, name, _stamp(tree, name))
+
+
+def list_everything(
+    paths: Iterable[str | Path], ignore: Iterable[str] = (), exclude: Callable[[Path], bool] = _keep_all
+) -> Discovery:
+    """Find recordings as `discover_recordings` does, and account for every other file.
+
+    ignore:  patterns of files to leave out, such as *.txt, of the name or of the path within the folder or archive
+    exclude: files that are neither recordings nor worth mentioning
+    """
+    patterns = tuple(ignore)
+    places: dict[tuple[str, str], None] = {}
+    failures: list[ReadFailure] = []
+    skipped: dict[str, str] = {}
+    ignored: set[tuple[str, str]] = set()
+    for path in map(Path, paths):
+        try:
+            at = resolve_sample(path).resolve()
+            tree = open_tree(at) if at.is_dir() or enclosing_archive(at) == at else None
+            if tree is None:
+                places |= dict.fromkeys(_recordings_at(at))
+                continue
+            found, unused = recording_names(tree), _unused_files(tree)
+        except (RecordingError, OSError) as error:
+            failures.append(ReadFailure(printable(str(path)), printable(str(error))))
+            continue
+        for name in (*found, *unused):
+            if exclude(at / name):
+                continue
+            if any(fnmatch(name, one) or fnmatch(PurePosixPath(name).name, one) for one in patterns):
+                ignored.add((str(at), name))
+            elif name in unused:
+                skipped[printable(str(at / name))] = unused[name]
+            else:
+                places[str(at), name] = None
+    return Discovery(
+        [RecordingPath(tree, name, _stamp(tree, name)) for tree, name in places],
+        failures,
+        [SkippedFile(source, reason) for source, reason in skipped.items()],
+        len(ignored),
+    )
+
+
+def _unused_files(tree: FileTree) -> Mapping[str, str]:
+    """Every file of the tree that is no recording and no part of one, and why."""
+    used: set[str] = set()
+    for name in recording_names(tree):
+        try:
+            used |= {name, *list_files(tree, name)}
+        except RecordingError:  # which its row in the worklist will say
+            used.add(name)
+    reasons = {name: _why_unused(tree, name) for name in tree.sizes if name not in used}
+    return reasons | dict(tree.unlisted)
+
+
+def _why_unused(tree: FileTree, name: str) -> str:
+    suffix = PurePosixPath(name).suffix.lower()
+    if not tree.size(name):
+        return "an empty file"
+    if is_label_table(name):
+        return "a table of labels"
+    if suffix == ".zip":
+        return "an archive within a folder or archive; give its own path"
+    if suffix in (".dat", ".mat"):
+        return "a signal file that no WFDB header beside it names"
+    return f"no known format ({suffix or 'no suffix'})"
 
 
 def exists(path: RecordingPath) -> bool:

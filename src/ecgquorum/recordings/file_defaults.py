@@ -1,5 +1,6 @@
 """Rate, leads and units that a user gives for files that do not state them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,10 +46,15 @@ class FileDefaults:
         raise RecordingError(f"{where}: expected names for its {n_leads} leads, found none; give them with --leads")
 
     def leads_of(self, where: str, found: Sequence[str]) -> tuple[str, ...]:
-        """The names that the file states; the default in place of each that does not name a lead."""
+        """The names that the file states; the default in place of each that does not name a lead.
+
+        Without a default, several leads of one such name are numbered: `ECG 1`, `ECG 2`. A default of several names is
+        not meant for a file whose one lead has a name.
+        """
         unnamed = [is_not_a_lead(name) for name in found]
-        if not any(unnamed) or (self.leads is None and all(found)):
-            return tuple(found)
+        meant = self.leads is not None and not (len(found) == 1 < len(self.leads))
+        if not any(unnamed) or (not meant and all(found)):
+            return _number_repeats(found, unnamed)
         names = self.lead_names(where, len(found))
         return tuple(new if replace else old for new, replace, old in zip(names, unnamed, found, strict=True))
 
@@ -61,6 +67,17 @@ class FileDefaults:
         if factor is None:
             raise RecordingError(f"{where}: expected a unit of voltage such as mV or uV, found {unit!r}")
         return factor
+
+
+def _number_repeats(names: Sequence[str], unnamed: Sequence[bool]) -> tuple[str, ...]:
+    if len(set(names)) == len(names):
+        return tuple(names)
+    counts: Counter[str] = Counter()
+    numbered = []
+    for name, number in zip(names, unnamed, strict=True):
+        counts[name] += 1
+        numbered.append(f"{name} {counts[name]}" if number and names.count(name) > 1 else name)
+    return tuple(numbered)
 
 
 NO_DEFAULTS = FileDefaults()

@@ -30,6 +30,11 @@ class FileTree(ABC):
     def sizes(self) -> Mapping[str, int]:
         """Every file's relative name and its size in bytes, sorted by name."""
 
+    @property
+    def unlisted(self) -> Mapping[str, str]:
+        """What is in the tree but not in `sizes`, and why: a folder without permission, a link that leads nowhere."""
+        return {}
+
     @abstractmethod
     def open(self, name: str) -> IO[bytes]:
         """The file's bytes, as a stream."""
@@ -66,11 +71,38 @@ class FileTree(ABC):
 class Folder(FileTree):
     """A folder and all that is below it."""
 
-    @cached_property
+    @property
     def sizes(self) -> Mapping[str, int]:
-        found = (Path(folder, name) for folder, _, names in os.walk(self.path) for name in names)
-        sizes = {path.relative_to(self.path).as_posix(): _file_size(path) for path in sorted(found)}
-        return {name: size for name, size in sizes.items() if size is not None}
+        return self._listing[0]
+
+    @property
+    def unlisted(self) -> Mapping[str, str]:
+        return self._listing[1]
+
+    @cached_property
+    def _listing(self) -> tuple[dict[str, int], dict[str, str]]:
+        """Sizes of regular files, and why everything else has none; raises if the folder itself cannot be listed."""
+        sizes: dict[str, int] = {}
+        unlisted: dict[str, str] = {}
+
+        def name_of(path: str | Path) -> str:
+            return Path(path).relative_to(self.path).as_posix()
+
+        def note(error: OSError) -> None:
+            if Path(error.filename) == self.path:
+                raise RecordingError(f"{self.path}: the folder cannot be listed: {error.strerror}") from error
+            unlisted[name_of(error.filename)] = f"the folder cannot be listed: {error.strerror}"
+
+        for folder, inner, names in os.walk(self.path, onerror=note):
+            links = (path for path in (Path(folder, name) for name in inner) if _is_link(path))
+            unlisted |= {name_of(path): "a link to a folder, which is not followed" for path in links}
+            for path in (Path(folder, name) for name in names):
+                size = _file_size(path)
+                if size is None:
+                    unlisted[name_of(path)] = "not a file that can be opened"
+                else:
+                    sizes[name_of(path)] = size
+        return dict(sorted(sizes.items())), dict(sorted(unlisted.items()))
 
     def size(self, name: str) -> int | None:
         return _file_size(self.path / name)
@@ -152,6 +184,13 @@ def _file_size(path: Path) -> int | None:
     except (OSError, ValueError):
         return None
     return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
+def _is_link(path: Path) -> bool:
+    try:
+        return path.is_symlink()
+    except OSError:  # a path that is too long
+        return False
 
 
 def open_tree(path: Path) -> FileTree:

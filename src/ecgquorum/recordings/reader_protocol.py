@@ -7,7 +7,7 @@ from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
 from ecgquorum.recordings.recording import Recording
 
-HEAD_BYTES = 1024
+HEAD_BYTES = 4096
 """How many bytes `Reader.recognise` is given, fewer where the file is shorter."""
 
 Recognise = Callable[[bytes], bool]
@@ -16,7 +16,7 @@ Recognise = Callable[[bytes], bool]
 class Reader(Protocol):
     """A function that reads one file format; raises `RecordingError` for a file that it cannot read.
 
-    suffixes:   endings of the files it reads, in lower case: (".edf",)
+    suffixes:   endings of the files it reads, in lower case: (".edf",); none: files are recognised by content only
     recognise:  whether the first `HEAD_BYTES` of a file are of this format; None: every file with such a suffix is
     any_suffix: also read files with a suffix that no reader claims, if `recognise` accepts them
     """

@@ -9,11 +9,13 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from ecgquorum.errors import RecordingError, RegistryError
+from ecgquorum.recordings.calibration import remove_calibration
 from ecgquorum.recordings.file_defaults import NO_DEFAULTS, FileDefaults
 from ecgquorum.recordings.filetree import FileTree, OpenedFile
 from ecgquorum.recordings.reader_protocol import HEAD_BYTES, Reader
 from ecgquorum.recordings.recording import Recording
 from ecgquorum.recordings.unit_correction import correct_units
+from ecgquorum.recordings.wfdb_files import HEADER, SIGNAL_SUFFIXES, segments_and_signals
 from ecgquorum.registry import Registry
 
 _FORMATS = "ecgquorum.recordings.formats"
@@ -25,15 +27,22 @@ READERS: Registry[Reader] = Registry(
         "dicom": f"{_FORMATS}.dicom:read_dicom",
         "matlab": f"{_FORMATS}.matlab:read_mat",
         "xml": f"{_FORMATS}.xml_ecg:read_xml",
+        "scp": f"{_FORMATS}.ecgdatakit_files:read_scp",
+        "ishne": f"{_FORMATS}.ecgdatakit_files:read_ishne",
+        "mfer": f"{_FORMATS}.ecgdatakit_files:read_mfer",
+        "mortara": f"{_FORMATS}.ecgdatakit_files:read_mortara",
+        "kardia": f"{_FORMATS}.ecgdatakit_files:read_kardia",
+        "atc": f"{_FORMATS}.alivecor:read_atc",
         "table": f"{_FORMATS}.delimited_text:read_table",
         "npy": f"{_FORMATS}.numpy_arrays:read_npy",
         "npz": f"{_FORMATS}.numpy_arrays:read_npz",
     },
 )
 
-FORMATS = "WFDB (.hea with .dat or .mat), EDF, DICOM, MATLAB, CSV, TSV, NPY, NPZ, aECG, MUSE or SierraECG XML"
-_HEADER = ".hea"
-_SIGNAL_SUFFIXES = (".dat", ".mat")
+FORMATS = (
+    "WFDB (.hea with .dat or .mat), EDF, BDF, DICOM, SCP-ECG, ISHNE, MFER, MATLAB, CSV, TSV, NPY, NPZ, ATC, "
+    "Kardia JSON, aECG, MUSE, SierraECG or Mortara XML"
+)
 _LABEL_FILES = ("labels.csv", "reference")
 
 
@@ -49,7 +58,7 @@ def read_from(tree: FileTree, name: str, defaults: FileDefaults = NO_DEFAULTS, *
     if chosen is None:
         raise RecordingError(f"{tree.where(name)}: expected {FORMATS}, found none of them")
     recording = chosen(file, defaults)
-    return recording if as_stated else correct_units(recording, defaults.units)
+    return remove_calibration(recording if as_stated else correct_units(recording, defaults.units))
 
 
 def find_reader(file: OpenedFile) -> Reader | None:
@@ -92,50 +101,41 @@ def _readers_by_suffix(names: tuple[str, ...]) -> dict[str | None, tuple[Reader,
 def _header_or_name(tree: FileTree, name: str) -> str:
     """The WFDB header of a signal file, or of a record named without a suffix, where there is one; else the name."""
     path = PurePosixPath(name)
-    stem = name.removesuffix(path.suffix) if path.suffix.lower() in _SIGNAL_SUFFIXES else name
-    return f"{stem}{_HEADER}" if tree.size(f"{stem}{_HEADER}") is not None else name
+    stem = name.removesuffix(path.suffix) if path.suffix.lower() in SIGNAL_SUFFIXES else name
+    return f"{stem}{HEADER}" if tree.size(f"{stem}{HEADER}") is not None else name
 
 
 def recording_names(tree: FileTree) -> list[str]:
-    """One file name for each recording in the tree, without label tables and the signal files of WFDB headers."""
+    """One file name for each recording in the tree, without label tables and the parts of WFDB records."""
     names = tree.sizes
-    stems = {name.removesuffix(_HEADER) for name in names if name.endswith(_HEADER)}
-    return sorted(name for name in names if _is_recording(tree, name, stems))
+    stems = {name.removesuffix(HEADER) for name in names if name.endswith(HEADER)}
+    parts = segments_and_signals(tree, names)
+    return sorted(name for name in names if name not in parts and _is_recording(tree, name, stems))
 
 
 def _is_recording(tree: FileTree, name: str, stems: set[str]) -> bool:
     path = PurePosixPath(name)
     suffix = path.suffix.lower()
-    if suffix in _SIGNAL_SUFFIXES and name.removesuffix(path.suffix) in stems:
+    if suffix in SIGNAL_SUFFIXES and name.removesuffix(path.suffix) in stems:
         return False
     if suffix in claimed_suffixes():
-        return not (suffix == ".csv" and path.name.lower().startswith(_LABEL_FILES))
+        return not is_label_table(name)
     try:
         return find_reader(OpenedFile(tree, name)) is not None
     except RecordingError:  # one damaged file must not hide the others
         return False
 
 
-def list_files(tree: FileTree, name: str) -> list[str]:
-    """The files of the recording `name`: a WFDB header and its signal files, or the one file."""
-    if not name.endswith(_HEADER):
-        return [name]
-    folder = PurePosixPath(name).parent
-    return [name, *((folder / file).as_posix() for file in signal_files(tree.read(name)))]
-
-
-def signal_files(header: bytes) -> list[str]:
-    """The files beside a WFDB header that it names, each once; paths to other folders are left out."""
-    words = [line.split() for line in header.decode("latin-1").splitlines()]
-    lines = [line for line in words if line and not line[0].startswith("#")]
-    names = dict.fromkeys(line[0] for line in lines[1:])
-    return [name for name in names if PurePosixPath(name).name == name]
+def is_label_table(name: str) -> bool:
+    """Whether a file is called as tables of labels are."""
+    path = PurePosixPath(name.lower())
+    return path.suffix == ".csv" and path.name.startswith(_LABEL_FILES)
 
 
 def find_in_archive(tree: FileTree, name: str) -> str:
     """The full name of the one recording that the user calls `name` inside an archive."""
     names = recording_names(tree)
-    stem = name.rsplit(".", 1)[0] if name.endswith((_HEADER, *_SIGNAL_SUFFIXES)) else name
+    stem = name.rsplit(".", 1)[0] if name.endswith((HEADER, *SIGNAL_SUFFIXES)) else name
     for candidate in names:
         if stem in (candidate, candidate.rsplit(".", 1)[0]):
             return candidate

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.acquisition import NOTHING_KNOWN, Acquisition
 from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, normalise_lead
 from ecgquorum.recordings.units import Correction, millivolts_in
 
@@ -20,21 +21,24 @@ class Recording:
     """One ECG recording: samples, leads, sampling rate and source.
 
     signal: (lead, time) float32 in millivolts; a missing sample is NaN
+    acquisition: patient, time and device, as far as the source states them
     labels: diagnoses as the source states them
     source: path it was read from
     unit:   unit that the source states; empty where its leads differ
     correction: how the unit was corrected, if the stated one could not be true
+    notes:  what the reader left out or changed, for the user: a calibration pulse that was removed
     """
 
     id: str
     signal: NDArray[np.float32] = field(repr=False)
     rate_hz: float
     leads: tuple[str, ...]
-    patient: str | None = None
+    acquisition: Acquisition = NOTHING_KNOWN
     labels: tuple[str, ...] = ()
     source: str = ""
     unit: str = "mV"
     correction: Correction | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         signal = np.ascontiguousarray(as_samples(self.signal))
@@ -54,6 +58,11 @@ class Recording:
                 f"{where}: expected a sampling rate from {SLOWEST_RATE_HZ:g} to {FASTEST_RATE_HZ:g} Hz, "
                 f"found {self.rate_hz:g}"
             )
+
+    @property
+    def patient(self) -> str | None:
+        """Id of the patient, if known."""
+        return self.acquisition.patient_id
 
     @property
     def n_samples(self) -> int:

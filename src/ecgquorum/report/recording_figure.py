@@ -53,12 +53,14 @@ def recording_figure(
     sheet: Sheet,
     *,
     notes: tuple[str, ...] = (),
+    facts: tuple[str, ...] = (),
     doubts: tuple[str, ...] = (),
     overlay: MapOverlay | None = None,
 ) -> Figure:
     """Draw an arranged recording on its sheet; printed at its size, it measures what its scale says.
 
-    notes: on the leads, for the footer · doubts: findings of the quality guard · overlay: attribution maps
+    notes: on the leads, for the footer · facts: about patient and acquisition, for the header
+    doubts: findings of the quality guard · overlay: attribution maps
     """
     figure = Figure(figsize=(SHEET_MM * MM, sheet.height_mm * MM))
     ax = figure.add_axes((0, 0, 1, 1))
@@ -84,16 +86,16 @@ def recording_figure(
     grid = Rectangle((0, 0), GRID_MM, sheet.grid_height_mm, transform=ax.transData)
     for line in ax.lines:
         line.set_clip_path(grid)
-    _draw_header(ax, recording, sheet, doubts, overlay)
+    _draw_header(ax, recording, sheet, facts, doubts, overlay)
     _draw_footer(ax, sheet, notes, overlay)
     return figure
 
 
-def write_sheet(figure: Figure, path: Path) -> None:
+def write_sheet(figure: Figure, path: Path, dpi: float = DPI) -> None:
     """Write the figure as PNG (with its dpi), SVG or PDF, by the path's ending."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a name in a script that the font lacks
-        write_atomic(path, render_figure(figure, check_figure_path(path).suffix[1:].lower(), DPI))
+        write_atomic(path, render_figure(figure, check_figure_path(path).suffix[1:].lower(), dpi))
 
 
 def check_figure_path(path: Path) -> Path:
@@ -162,15 +164,23 @@ def _draw_maps(ax: Axes, recording: Recording, sheet: Sheet, row: SheetRow, over
 
 
 def _draw_header(
-    ax: Axes, recording: Recording, sheet: Sheet, doubts: tuple[str, ...], overlay: MapOverlay | None
+    ax: Axes,
+    recording: Recording,
+    sheet: Sheet,
+    facts: tuple[str, ...],
+    doubts: tuple[str, ...],
+    overlay: MapOverlay | None,
 ) -> None:
     top, high = sheet.grid_height_mm, sheet.grid_height_mm + sheet.header_mm
     _write(ax, 0, high - 7, textwrap.shorten(_printable(recording.id), 80, placeholder=" ..."), size=13, weight="bold")
     _write(ax, GRID_MM, high - 7, str(sheet.scale), size=11, weight="bold", ha="right")
     first, last = sheet.shown_s
     leads = f"{len(recording.leads)} leads" if len(recording.leads) > 1 else f"lead {recording.leads[0]}"
-    facts = f"{leads}, {recording.seconds:.1f} s at {recording.rate_hz:g} Hz; drawn from {first:g} to {last:.4g} s"
-    _write(ax, 0, high - 12, facts, size=8, color=GREY)
+    drawn = f"{leads}, {recording.seconds:.1f} s at {recording.rate_hz:g} Hz; drawn from {first:g} to {last:.7g} s"
+    _write(ax, 0, high - 12, drawn, size=8, color=GREY)
+    if facts:
+        shown = textwrap.shorten("; ".join(facts), 120, placeholder=" ...")
+        _write(ax, GRID_MM / 2, high - 7, shown, size=8, ha="center")
     if doubts:
         more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
         _write(ax, GRID_MM, high - 12, f"Doubtful: {doubts[0]}{more}", size=8, color=ERROR_COLOUR, ha="right")

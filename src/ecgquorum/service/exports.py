@@ -16,7 +16,8 @@ from ecgquorum.service.files import NamedFile, recording_files
 from ecgquorum.service.store import audit, recordings
 from ecgquorum.service.store.reviews import FINAL, FIRST, is_open, latest_result, list_verdicts
 from ecgquorum.service.store.tables import CLOSED, AuditRow, RecordingRow
-from ecgquorum.triage.fhir import Resource, add_verdict, make_device, make_resources
+from ecgquorum.triage.fhir import add_verdict, make_device, make_resources
+from ecgquorum.triage.fhir_elements import Resource
 
 COLUMNS = (
     "id",

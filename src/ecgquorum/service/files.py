@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.recordings.discovery import RecordingPath
-from ecgquorum.recordings.readers import signal_files
+from ecgquorum.recordings.wfdb_files import signal_files
 from ecgquorum.service.http_errors import DiskFullError, TooLargeError, UnprocessableError
 
 _ABANDONED_S = 24 * 3600.0

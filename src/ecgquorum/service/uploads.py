@@ -7,7 +7,8 @@ from functools import partial
 
 import anyio.to_thread
 
-from ecgquorum.recordings.readers import FORMATS, claimed_suffixes, signal_files
+from ecgquorum.recordings.readers import FORMATS, claimed_suffixes
+from ecgquorum.recordings.wfdb_files import is_multi_segment, signal_files
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.files import StoredFile, suffix_of
 from ecgquorum.service.http_errors import TooLargeError, UnprocessableError, UnsupportedFormatError
@@ -65,7 +66,10 @@ def _inspect(desk: Desk, name: str, ending: str, kept: StoredFile) -> IncomingFi
     alone = ending not in (HEADER, ".dat")
     signals: tuple[str, ...] = ()
     if ending == HEADER:
-        named = signal_files(desk.files.read(kept.sha256, _HEADER_BYTES))
+        header = desk.files.read(kept.sha256, _HEADER_BYTES)
+        if is_multi_segment(header):
+            raise UnprocessableError(f"{name}: a multi-segment WFDB record; convert it first (ecgquorum convert)")
+        named = signal_files(header)
         if len(named) > _MAX_SIGNAL_FILES or any(len(one) > _MAX_NAME or not one.isprintable() for one in named):
             raise UnprocessableError(f"{name}: the header must name at most {_MAX_SIGNAL_FILES} printable signal files")
         signals = tuple(named)

@@ -23,7 +23,7 @@ from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import queue, recordings
 from ecgquorum.service.store.queue import StoredTrace
 from ecgquorum.service.store.tables import RecordingRow
-from ecgquorum.triage.decide import decide
+from ecgquorum.triage.decide import Rules, decide
 
 TRACE_BYTES = 64 << 20
 _BATCH = 8
@@ -106,7 +106,7 @@ def classify_some(desk: Desk, readers: Sandbox[Outcome], worker: str) -> int:
     with ExitStack() as stack:
         paths = [stack.enter_context(desk.files.lay_out(one)) for one in files]
         outcomes = list(readers.run(paths))
-    results = decide(desk.ensemble, desk.policy, outcomes)
+    results = decide(desk.ensemble, Rules(desk.policy), outcomes)
     results = [_rename(result, path, row) for result, path, row in zip(results, paths, rows, strict=True)]
     traces = [_store_trace(desk, row.id, outcome) for row, outcome in zip(rows, outcomes, strict=True)]
     with store.write_session() as session:

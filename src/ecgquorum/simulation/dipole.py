@@ -128,11 +128,30 @@ def st_shift(vector: tuple[float, float, float]) -> Wave:
     return Wave(0.17, 0.075, vector, power=8.0, follows_rate=True)
 
 
+def beat_intervals_ms(beat: Beat, rr_s: float) -> dict[str, float]:
+    """PR (if there is a P wave), QRS and QT of a beat, from and to where its Gaussian waves have fallen to 5 %."""
+    qrs = [wave for wave in beat.ventricular if not wave.follows_rate]
+    repolarisation = [wave for wave in beat.ventricular if wave.follows_rate and wave.power == 2.0]
+    onset = min(wave.centre_s - _EDGE * wave.width_s for wave in qrs)
+    found = {
+        "qrs_ms": max(wave.centre_s + _EDGE * wave.width_s for wave in qrs) - onset,
+        "qt_ms": max(wave.centre_s * _stretch(rr_s) + _EDGE * wave.width_s for wave in repolarisation) - onset,
+    }
+    if beat.atrial:
+        found["pr_ms"] = onset - min(wave.centre_s - _EDGE * wave.width_s for wave in beat.atrial)
+    return {name: 1000 * seconds for name, seconds in found.items()}
+
+
+def _stretch(rr_s: float) -> float:
+    """How much later than at 60 beats a minute the T wave comes."""
+    return float(np.clip(np.sqrt(rr_s), 0.7, 1.15))
+
+
 def render_dipole(beats: list[Beat], r_times_s: Array, rr_s: Array, n_samples: int, rate_hz: float) -> Array:
     """(3, time): the dipole of these beats, with their R peaks at these times, after these RR intervals."""
     dipole = np.zeros((3, n_samples))
     for beat, peak, rr in zip(beats, r_times_s, rr_s, strict=True):
-        stretch = float(np.clip(np.sqrt(rr), 0.7, 1.15))
+        stretch = _stretch(rr)
         for wave in (*beat.atrial, *beat.ventricular):
             centre = peak + wave.centre_s * (stretch if wave.follows_rate else 1.0)
             first = max(0, int((centre - 5 * wave.width_s) * rate_hz))

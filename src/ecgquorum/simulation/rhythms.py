@@ -5,9 +5,10 @@ Every class of both data sets has its model here.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ecgquorum._internal.seeds import numpy_generator
 from ecgquorum.errors import RecordingError
@@ -19,6 +20,7 @@ from ecgquorum.simulation.dipole import (
     Array,
     Beat,
     Wave,
+    beat_intervals_ms,
     lead_field,
     left_bundle_beat,
     narrow_beat,
@@ -39,11 +41,13 @@ class Simulation:
 
     beat_times_s: the R peaks inside the recording
     beat_kinds:   one letter each: N conducted, S premature atrial, V premature ventricular
+    intervals_ms: median PR, QRS and QT of its conducted beats, as `beat_intervals_ms` defines them
     """
 
     recording: Recording
     beat_times_s: Array
     beat_kinds: tuple[str, ...]
+    intervals_ms: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,13 @@ def simulate(
         source=f"simulated {label}, seed {seed}",
     )
     kinds = tuple(kind for kind, kept in zip(rhythm.kinds, inside, strict=True) if kept)
-    return Simulation(recording, rhythm.times_s[inside], kinds)
+    return Simulation(recording, rhythm.times_s[inside], kinds, _median_intervals(rhythm, inside))
+
+
+def _median_intervals(rhythm: _Rhythm, inside: NDArray[np.bool_]) -> dict[str, float]:
+    beats = zip(rhythm.beats, rhythm.rr_s, rhythm.kinds, inside, strict=True)
+    each = [beat_intervals_ms(beat, float(rr)) for beat, rr, kind, kept in beats if kept and kind == "N"]
+    return {name: float(np.median([one[name] for one in each])) for name in (each[0] if each else ())}
 
 
 # --- times of beats ---------------------------------------------------------------------------------------------------

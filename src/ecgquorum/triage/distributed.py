@@ -17,9 +17,8 @@ from ecgquorum.parallel import Executor, Task
 from ecgquorum.preprocessing.prepare import ReadOptions, reading_sandbox
 from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, exists
 from ecgquorum.recordings.sandbox import Sandbox, SandboxLimits
-from ecgquorum.triage.decide import make_entries
+from ecgquorum.triage.decide import Rules, make_entries
 from ecgquorum.triage.journal import JournalEntry
-from ecgquorum.triage.policies import Policy
 
 SHARD = 64
 
@@ -27,7 +26,7 @@ SHARD = 64
 def classify_distributed(
     executor: Executor,
     ensemble: Ensemble,
-    policy: Policy | None,
+    rules: Rules,
     options: ReadOptions,
     limits: SandboxLimits,
     paths: Sequence[RecordingPath],
@@ -37,13 +36,13 @@ def classify_distributed(
         Task(f"recordings {start + 1} to {min(start + SHARD, len(paths))}", paths[start : start + SHARD])
         for start in range(0, len(paths), SHARD)
     )
-    with closing(executor.run(_classify_shard, shards, (ensemble, policy, options, limits))) as running:
+    with closing(executor.run(_classify_shard, shards, (ensemble, rules, options, limits))) as running:
         for _, (entries, unseen, host) in running:
-            yield [*entries, *_missing_entries(ensemble, policy, unseen, host)]
+            yield [*entries, *_missing_entries(ensemble, rules, unseen, host)]
 
 
 def _missing_entries(
-    ensemble: Ensemble, policy: Policy | None, unseen: Sequence[RecordingPath], host: str
+    ensemble: Ensemble, rules: Rules, unseen: Sequence[RecordingPath], host: str
 ) -> list[JournalEntry]:
     """Entries for files that were deleted meanwhile; files that this machine still sees are an error of the cluster."""
     for path in unseen:
@@ -53,12 +52,12 @@ def _missing_entries(
                 "files at the same path"
             )
     failures = [ReadFailure(str(path), f"{path}: expected a recording, found no such file") for path in unseen]
-    return make_entries(ensemble, policy, [path.stamp for path in unseen], failures) if failures else []
+    return make_entries(ensemble, rules, [path.stamp for path in unseen], failures) if failures else []
 
 
 def _classify_shard(
     ensemble: Ensemble,
-    policy: Policy | None,
+    rules: Rules,
     options: ReadOptions,
     limits: SandboxLimits,
     paths: Sequence[RecordingPath],
@@ -68,7 +67,7 @@ def _classify_shard(
     stamps = iter([path.stamp for path in seen])
     entries: list[JournalEntry] = []
     for group in group_outcomes(_sandbox(options, limits).run(seen)):
-        entries += make_entries(ensemble, policy, [next(stamps) for _ in group], group)
+        entries += make_entries(ensemble, rules, [next(stamps) for _ in group], group)
     return entries, [path for path in paths if path not in seen], socket.gethostname()
 
 

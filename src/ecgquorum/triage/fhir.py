@@ -1,39 +1,46 @@
 """Export the worklist as FHIR R4: one NDJSON file for each resource type, for a bulk import.
 
 DIR/Device.ndjson            the ensemble: its name, its version, the SHA-256 of its weights
-DIR/Observation.ndjson       for each recording its quality, and its class unless it cannot be read
+DIR/Observation.ndjson       for each recording its quality, its class and measurements unless it cannot be read
 DIR/DiagnosticReport.ndjson  for each recording the conclusion, marked as not verified by a person
+DIR/Patient.ndjson           patients, where the results hold them (`--identify`); then Device also has the recorders
 
 Identifiers are derived from the hashes of recording and model, so that a second run updates what the first one stored.
-There is no subject: the worklist is about recordings, not patients.
+Without `--identify` there is no subject: the worklist is about recordings, not patients.
 """
 
-import hashlib
-import html
 import json
-import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from ecgquorum._internal.atomic import atomic_file
-from ecgquorum.ensemble.result import CERTAIN, DEFERRED, UNREADABLE, Result
-
-Resource = dict[str, Any]
+from ecgquorum.ensemble.result import CERTAIN, DEFERRED, SKIPPED, UNREADABLE, Result
+from ecgquorum.triage.fhir_elements import (
+    LOCAL,
+    LOINC,
+    Resource,
+    clean_text,
+    derive_id,
+    make_component,
+    make_concept,
+    make_identifier,
+    make_narrative,
+    make_quantity,
+    make_texts,
+)
+from ecgquorum.triage.fhir_measurements import Measure, measured_values
+from ecgquorum.triage.fhir_patient import context, make_patient, make_recorder, make_recording_facts
 
 REPORTED, REPEATED, UNHASHED = "reported", "repeated", "unhashed"
 """A recording has a report; another recording with the same content has it; its files could not be hashed."""
 
-LOCAL = "urn:ecgquorum"
-"""Prefix of our own identifiers and codes."""
-
-_LOINC = "http://loinc.org"
-_STUDY = {"system": _LOINC, "code": "11524-6", "display": "EKG study"}
-_IMPRESSION = {"system": _LOINC, "code": "8601-7", "display": "EKG impression"}
+_STUDY = {"system": LOINC, "code": "11524-6", "display": "EKG study"}
+_IMPRESSION = {"system": LOINC, "code": "8601-7", "display": "EKG impression"}
 _ELECTROCARDIAC = {"system": "http://terminology.hl7.org/CodeSystem/v2-0074", "code": "EC"}
 _PROCEDURE = {"system": "http://terminology.hl7.org/CodeSystem/observation-category", "code": "procedure"}
 _TYPES = ("DiagnosticReport", "Observation", "Device")
@@ -43,7 +50,6 @@ _CONCLUSIONS = {
     UNREADABLE: "Cannot be read",
 }
 _UNVERIFIED = "Not verified by any person; research use only."
-_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\s]+")
 
 
 def write_fhir(worklist: Path, out: Path, card: Mapping[str, Any]) -> Counter[str]:
@@ -61,15 +67,25 @@ def write_fhir(worklist: Path, out: Path, card: Mapping[str, Any]) -> Counter[st
         lines = stack.enter_context(worklist.open(encoding="utf-8"))
         seen = stack.enter_context(closing(sqlite3.connect("")))  # spills to disk when it grows
         seen.execute("CREATE TABLE seen (sha256 TEXT PRIMARY KEY) WITHOUT ROWID")
+
+        def is_new(key: str) -> bool:
+            return bool(seen.execute("INSERT OR IGNORE INTO seen VALUES (?)", (key,)).rowcount)
+
         _write(files, [make_device(card)])
         for line in lines:
             result = Result.from_json(json.loads(line))
+            if result.decision == SKIPPED:
+                continue
             if not result.sha256:
                 counts[UNHASHED] += 1
-            elif not seen.execute("INSERT OR IGNORE INTO seen VALUES (?)", (result.sha256,)).rowcount:
+            elif not is_new(result.sha256):
                 counts[REPEATED] += 1
             else:
                 counts[REPORTED] += 1
+                about = [one for one in (make_patient(result), make_recorder(result)) if one and is_new(one["id"])]
+                if any(one["resourceType"] == "Patient" for one in about) and "Patient" not in files:
+                    files["Patient"] = stack.enter_context(atomic_file(out / "Patient.ndjson"))
+                _write(files, about)
                 _write(files, make_resources(result, names))
     return counts
 
@@ -82,19 +98,19 @@ def _write(files: Mapping[str, Any], resources: Iterable[Resource]) -> None:
 
 def make_device(card: Mapping[str, Any]) -> Resource:
     """The ensemble as a Device: software that observes."""
-    name, weights = _clean(str(card.get("name") or "")) or "unnamed", str(card.get("weights_sha256") or "")
+    name, weights = clean_text(str(card.get("name") or "")) or "unnamed", str(card.get("weights_sha256") or "")
     kind = "ECG classifier (software)"
     device = {
         "resourceType": "Device",
-        "id": _identity("Device", "", weights),
-        "text": _narrative(f"{kind} {name}. Research use only; this is not a medical device."),
+        "id": derive_id("Device", "", weights),
+        "text": make_narrative(f"{kind} {name}. Research use only; this is not a medical device."),
         "status": "active",
         "deviceName": [{"name": name, "type": "model-name"}],
         "type": {"text": kind},
         "version": [{"type": {"text": "ecgquorum"}, "value": version("ecgquorum")}],
         "note": [{"text": "Research use only; this is not a medical device."}],
     }
-    return device | ({"identifier": [_identifier("weights-sha256", weights)]} if weights else {})
+    return device | ({"identifier": [make_identifier("weights-sha256", weights)]} if weights else {})
 
 
 def make_resources(result: Result, names: Mapping[str, str]) -> list[Resource]:
@@ -104,9 +120,12 @@ def make_resources(result: Result, names: Mapping[str, str]) -> list[Resource]:
     """
     classified = result.decision != UNREADABLE
     observations = [*([_classification(result, names)] if classified else []), _quality(result)]
-    identifiers = [_identifier("recording-sha256", result.sha256)]
-    if name := _clean(result.id):
-        identifiers.append(_identifier("recording", name))
+    observations += [_measured(result, measure, value) for measure, value in measured_values(result)]
+    if result.acquisition:
+        observations.append(_acquisition(result))
+    identifiers = [make_identifier("recording-sha256", result.sha256)]
+    if name := clean_text(result.id):
+        identifiers.append(make_identifier("recording", name))
     conclusion = " ".join([*([_answer(result, names)] if classified else []), _decision(result), _UNVERIFIED])
     report = {
         "resourceType": "DiagnosticReport",
@@ -115,6 +134,7 @@ def make_resources(result: Result, names: Mapping[str, str]) -> list[Resource]:
         "status": "partial" if classified else "cancelled",
         "category": [{"coding": [_ELECTROCARDIAC], "text": "Electrocardiac"}],
         "code": {"coding": [_STUDY], "text": "ECG, read by software"},
+        **context(result),
         "result": [{"reference": f"Observation/{one['id']}"} for one in observations],
         "conclusion": conclusion,
     }
@@ -137,11 +157,11 @@ def add_verdict(
         "category": [{"coding": [_PROCEDURE], "text": "Procedure"}],
         "code": {"coding": [_IMPRESSION], "text": "Class of the ECG, by a person"},
         "issued": at,
-        "valueCodeableConcept": _concept("class", label, _class_name(label, names)),
+        "valueCodeableConcept": make_concept("class", label, _class_name(label, names)),
     }
     *observations, report = resources
     final = report | {
-        "text": _narrative(text),
+        "text": make_narrative(text),
         "status": "final",
         "issued": at,
         "code": {"coding": [_STUDY], "text": "ECG, read by software and by a person"},
@@ -153,27 +173,29 @@ def add_verdict(
 
 def _classification(result: Result, names: Mapping[str, str]) -> Resource:
     components = [
-        _component("calibrated-probability", "Calibrated probability of the class", _quantity(result.probability)),
+        make_component(
+            "calibrated-probability", "Calibrated probability of the class", make_quantity(result.probability)
+        ),
         *_risk(result),
-        _component(
+        make_component(
             "uncertainty",
             "Mutual information of the members, normalised by its range in training; may exceed 1",
-            _quantity(result.uncertainty),
+            make_quantity(result.uncertainty),
         ),
-        _component("decision", "Decision", {"valueCodeableConcept": _concept("decision", result.decision)}),
-        *_texts("reason", "Reason of the decision", [_reason(result)]),
+        make_component("decision", "Decision", {"valueCodeableConcept": make_concept("decision", result.decision)}),
+        *make_texts("reason", "Reason of the decision", [_reason(result)]),
     ]
     for name, share in result.probabilities.items():
         title = f"Calibrated probability of {_class_name(name, names)}"
-        components.append(_component(f"probability-{_clean(name)}", title, _quantity(share)))
+        components.append(make_component(f"probability-{clean_text(name)}", title, make_quantity(share)))
     for number, vote in enumerate(result.votes):
-        value = {"valueCodeableConcept": _concept("class", vote, _class_name(vote, names))}
-        components.append(_component(f"vote-{number}", f"Vote of member {number}", value))
+        value = {"valueCodeableConcept": make_concept("class", vote, _class_name(vote, names))}
+        components.append(make_component(f"vote-{number}", f"Vote of member {number}", value))
     return {
         "resourceType": "Observation",
         **_common("class", result, f"{_answer(result, names)} {_decision(result)} {_UNVERIFIED}"),
         **_observation(result, {"coding": [_IMPRESSION], "text": "Class of the ECG"}),
-        "valueCodeableConcept": _concept("class", result.label, _class_name(result.label, names)),
+        "valueCodeableConcept": make_concept("class", result.label, _class_name(result.label, names)),
         "component": components,
     }
 
@@ -181,26 +203,49 @@ def _classification(result: Result, names: Mapping[str, str]) -> Resource:
 def _risk(result: Result) -> list[Resource]:
     """The risk as a component; results of old versions have none."""
     title = "Estimated probability that the class is wrong"
-    return [] if result.risk is None else [_component("risk", title, _quantity(result.risk))]
+    return [] if result.risk is None else [make_component("risk", title, make_quantity(result.risk))]
 
 
 def _quality(result: Result) -> Resource:
     severity, findings = str(result.quality.severity), result.quality.reasons
-    text = "; ".join(filter(None, map(_clean, findings))) or "no findings"
+    text = "; ".join(filter(None, map(clean_text, findings))) or "no findings"
     observation = {
         "resourceType": "Observation",
         **_common("quality", result, f"Quality of the recording: {severity}: {text}."),
-        **_observation(result, _concept("observation", "recording-quality", "Quality of the recording")),
-        "valueCodeableConcept": _concept("quality", severity),
+        **_observation(result, make_concept("observation", "recording-quality", "Quality of the recording")),
+        "valueCodeableConcept": make_concept("quality", severity),
     }
-    components = list(_texts("finding", "Finding about the recording", findings))
+    components = list(make_texts("finding", "Finding about the recording", findings))
     return observation | ({"component": components} if components else {})
+
+
+def _measured(result: Result, measure: Measure, value: float) -> Resource:
+    """A measurement, with its LOINC code where there is one."""
+    text = f"{measure.title} {value:g} {measure.unit}".strip()
+    return {
+        "resourceType": "Observation",
+        **_common(measure.name, result, f"{text}. {_UNVERIFIED}"),
+        **_observation(result, measure.concept()),
+        **make_quantity(value, measure.ucum, measure.unit),
+    }
+
+
+def _acquisition(result: Result) -> Resource:
+    """The recording itself: when it was made, of whom, and with which device."""
+    observation = _observation(result, {"coding": [_STUDY], "text": "Acquisition of the ECG"})
+    del observation["device"]
+    return {
+        "resourceType": "Observation",
+        **_common("acquisition", result, "; ".join(("Acquisition of the ECG", *result.acquisition.lines()))),
+        **observation,
+        **make_recording_facts(result),
+    }
 
 
 def _common(kind: str, result: Result, text: str) -> Resource:
     tag = {"system": f"{LOCAL}:decision", "code": result.decision}
-    identity = _identity(kind, result.sha256, result.model_sha256)
-    return {"id": identity, "meta": {"tag": [tag]}, "text": _narrative(text)}
+    identity = derive_id(kind, result.sha256, result.model_sha256)
+    return {"id": identity, "meta": {"tag": [tag]}, "text": make_narrative(text)}
 
 
 def _observation(result: Result, code: Resource) -> Resource:
@@ -208,7 +253,8 @@ def _observation(result: Result, code: Resource) -> Resource:
         "status": "preliminary",
         "category": [{"coding": [_PROCEDURE], "text": "Procedure"}],
         "code": code,
-        "device": {"reference": f"Device/{_identity('Device', '', result.model_sha256)}"},
+        "device": {"reference": f"Device/{derive_id('Device', '', result.model_sha256)}"},
+        **context(result),
     }
 
 
@@ -225,43 +271,9 @@ def _decision(result: Result) -> str:
 
 def _reason(result: Result) -> str:
     """The reason without the path of the file, which may hold personal data."""
-    return _clean(result.reason.removeprefix(f"{result.source}: "))
+    return clean_text(result.reason.removeprefix(f"{result.source}: "))
 
 
 def _class_name(label: str, names: Mapping[str, str]) -> str:
-    name = _clean(str(names.get(label) or ""))
-    return f"{name} ({_clean(label)})" if name else _clean(label)
-
-
-def _quantity(value: float | None) -> Resource:
-    return {"valueQuantity": {"value": value, "system": "http://unitsofmeasure.org", "code": "1"}}
-
-
-def _component(code: str, title: str, value: Resource) -> Resource:
-    return {"code": _concept("observation", code, title)} | value
-
-
-def _texts(code: str, title: str, texts: Iterable[str]) -> Iterator[Resource]:
-    return (_component(code, title, {"valueString": text}) for text in map(_clean, texts) if text)
-
-
-def _concept(system: str, code: str, text: str | None = None) -> Resource:
-    return {"coding": [{"system": f"{LOCAL}:{system}", "code": _clean(code)}], "text": text or _clean(code)}
-
-
-def _identifier(system: str, value: str) -> Resource:
-    return {"system": f"{LOCAL}:{system}", "value": value}
-
-
-def _identity(kind: str, sha256: str, model_sha256: str) -> str:
-    return hashlib.sha256(f"{kind} {sha256} {model_sha256}".encode()).hexdigest()[:40]
-
-
-def _narrative(text: str) -> Resource:
-    content = html.escape(_clean(text), quote=False)
-    return {"status": "generated", "div": f'<div xmlns="http://www.w3.org/1999/xhtml"><p>{content}</p></div>'}
-
-
-def _clean(text: str) -> str:
-    """On one line, without the characters that FHIR forbids in strings and codes."""
-    return _UNFIT.sub(" ", text).strip()
+    name = clean_text(str(names.get(label) or ""))
+    return f"{name} ({clean_text(label)})" if name else clean_text(label)

@@ -5,52 +5,62 @@ database also keeps memory use constant, however many recordings there are.
 """
 
 import json
+import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from ecgquorum.ensemble.result import Result
+from ecgquorum.ensemble.result import BY_POLICY, DEFERRED, Result
 from ecgquorum.errors import TriageError
 from ecgquorum.preprocessing.prepare import NO_PREVIEW, TracePreview
+from ecgquorum.recordings.discovery import ReadFailure
 
-FORMAT = 3
+FORMAT = 4
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS about (facts TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS results (
     source TEXT PRIMARY KEY,
     stamp TEXT NOT NULL,
+    id TEXT NOT NULL,
     decision TEXT NOT NULL,
-    quality TEXT NOT NULL,
+    decided_by TEXT NOT NULL,
+    urgency INTEGER,
     risk REAL,
     result TEXT NOT NULL,
     preview TEXT NOT NULL
 );
 """
-_MOST_URGENT_FIRST = """
-SELECT result, stamp, preview, decision FROM results
-ORDER BY CASE decision WHEN 'deferred' THEN 0 WHEN 'certain' THEN 1 ELSE 2 END, risk DESC, source
-"""
-_WITHIN_BUDGET = """
+_IN_ORDER = """
 WITH ranked AS (
-    SELECT *, row_number() OVER (PARTITION BY quality ORDER BY risk DESC, source) AS rank FROM results
+    SELECT *, row_number() OVER (PARTITION BY decided_by ORDER BY risk DESC, source) AS place FROM results
+), chosen AS (
+    SELECT *, CASE
+        WHEN :n IS NULL OR decided_by <> 'policy' THEN decision
+        WHEN place <= :n THEN 'deferred'
+        ELSE 'certain'
+    END AS choice FROM ranked
 )
-SELECT
-    result,
-    stamp,
-    preview,
-    CASE WHEN quality <> 'usable' THEN decision WHEN rank <= :n THEN 'deferred' ELSE 'certain' END AS chosen
-FROM ranked
-ORDER BY CASE chosen WHEN 'deferred' THEN 0 WHEN 'certain' THEN 1 ELSE 2 END, risk DESC, source
+SELECT result, stamp, preview, choice FROM chosen
+ORDER BY
+    CASE choice WHEN 'deferred' THEN 0 WHEN 'certain' THEN 1 WHEN 'unreadable' THEN 2 ELSE 3 END,
+    urgency IS NULL, urgency, risk DESC, source
 """
+_N_USABLE = "SELECT count(*) FROM results WHERE decision IN ('deferred', 'certain') AND decided_by <> 'quality'"
+_N_BY_RULES = "SELECT count(*) FROM results WHERE decision = 'deferred' AND decided_by NOT IN ('quality', 'policy')"
+_REPEATED = "SELECT id, source FROM results WHERE id IN (SELECT id FROM results GROUP BY id HAVING count(*) > 1)"
 
 
 @dataclass(frozen=True)
 class JournalEntry:
-    """A result, the stamp of its files when they were read, and a preview of the signal for the page."""
+    """A result, the stamp of its files when they were read, and a preview of the signal for the page.
+
+    stamp: empty for what discovery found without reading: a path that does not exist, a file that is no recording
+    """
 
     result: Result
     stamp: str = ""
@@ -60,12 +70,16 @@ class JournalEntry:
 class Journal:
     """The database of results; `about` holds what all of them were computed with.
 
-    n_added: results added since it was opened
+    n_added:   results added or changed since it was opened
+    failures:  given paths that do not exist or cannot be read, of this call
+    n_ignored: files that were ignored on request, of this call
     """
 
     def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
         self.path = path
         self.n_added = 0
+        self.failures: list[ReadFailure] = []
+        self.n_ignored = 0
         path.parent.mkdir(parents=True, exist_ok=True)
         facts = json.dumps(dict(about) | {"format": FORMAT}, sort_keys=True)
         with self._translate_errors():
@@ -102,44 +116,70 @@ class Journal:
 
     def add(self, entries: Sequence[JournalEntry]) -> None:
         """Add a group of results; they are on disk when this returns."""
+        with self._translate_errors(), self._database:
+            self._insert(entries)
+        self.n_added += len(entries)
+
+    def replace_unread(self, results: Sequence[Result]) -> list[Result]:
+        """Replace every result without a stamp: what an earlier call did not find or take may have changed.
+
+        Returns those that are new or have changed.
+        """
+        with self._translate_errors(), self._database:
+            rows = self._database.execute("SELECT source, result FROM results WHERE stamp = ''").fetchall()
+            before = {source: Result.from_json(json.loads(plain)) for source, plain in rows}
+            self._database.execute("DELETE FROM results WHERE stamp = ''")
+            self._insert([JournalEntry(result) for result in results])
+        changed = [result for result in results if before.get(result.source) != result]
+        self.n_added += len(changed) + len(before.keys() - {result.source for result in results})
+        return changed
+
+    def _insert(self, entries: Sequence[JournalEntry]) -> None:
         values = [
             (
                 entry.result.source,
                 entry.stamp,
+                entry.result.id,
                 entry.result.decision,
-                str(entry.result.quality.severity),
+                entry.result.decided_by,
+                entry.result.urgency,
                 entry.result.risk,
                 json.dumps(entry.result.to_json(), ensure_ascii=False),
                 json.dumps(asdict(entry.preview)),
             )
             for entry in entries
         ]
-        with self._translate_errors(), self._database:
-            self._database.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-        self.n_added += len(entries)
+        self._database.executemany("INSERT OR REPLACE INTO results VALUES (?,?,?,?,?,?,?,?,?)", values)
 
     def entries(self, budget: float | None = None) -> Iterator[JournalEntry]:
-        """Every result: deferred ones first, the highest risk at the top; unreadable ones last.
+        """Every result, with an id of its own: deferred ones first, then certain, unreadable and skipped ones.
 
-        budget: defer the highest risks, so that at most this share of all is deferred, instead of what was decided one
-                by one; those of doubtful quality are deferred in any case, and count
+        Among those, urgent classes come first, then the highest risk.
+
+        budget: defer the highest risks, so that at most this share of the usable recordings is deferred, instead of
+                what a policy decided; those that the urgency or the windows defer count, those of doubtful quality do
+                not
         """
-        query, values = _MOST_URGENT_FIRST, {}
+        names, n_open = self._unique_ids(), None
         if budget is not None:
-            n_doubtful = self._value(
-                "SELECT count(*) FROM results WHERE decision = 'deferred' AND quality = 'doubtful'"
-            )
-            query, values = _WITHIN_BUDGET, {"n": max(0, int(budget * len(self) + 1e-9) - int(n_doubtful))}
+            n_open = max(0, int(budget * self._value(_N_USABLE) + 1e-9) - self._value(_N_BY_RULES))
         with self._translate_errors():
-            for plain, stamp, preview, decision in self._database.execute(query, values):
+            for plain, stamp, preview, decision in self._database.execute(_IN_ORDER, {"n": n_open}):
                 result = Result.from_json(json.loads(plain))
-                if budget is not None and str(result.quality.severity) == "usable":
-                    deferred = decision == "deferred"
-                    result = result.with_decision(
-                        decision, f"among the {budget:.0%} with the highest risk" if deferred else ""
-                    )
-                shown = json.loads(preview)
-                yield JournalEntry(result, stamp, TracePreview(tuple(shown["microvolts"]), shown["seconds"]))
+                if budget is not None and result.decided_by == BY_POLICY:
+                    why = f"among the {budget:.0%} with the highest risk" if decision == DEFERRED else ""
+                    result = result.with_decision(decision, why)
+                result = replace(result, id=names.get(result.source, result.id))
+                yield JournalEntry(result, stamp, TracePreview(**json.loads(preview)))
+
+    def _unique_ids(self) -> dict[str, str]:
+        """Source -> path below the folder that the recordings of the same id share, for ids that are not unique."""
+        sources: dict[str, list[str]] = defaultdict(list)
+        with self._translate_errors():
+            for record, source in self._database.execute(_REPEATED):
+                sources[record].append(source)
+        shared = [(os.path.commonpath([Path(one).parent for one in found]), found) for found in sources.values()]
+        return {source: os.path.relpath(source, folder) for folder, found in shared for source in found}
 
     def _value(self, query: str, *values: str) -> Any:
         with self._translate_errors():

@@ -16,11 +16,11 @@ from ecgquorum.ensemble import Prediction
 from ecgquorum.ensemble.prediction import DECIMALS, TOLERANCE, round_printed
 from ecgquorum.ensemble.scores import SCORE_NAMES
 from ecgquorum.errors import PolicyError
+from ecgquorum.triage.urgency import Urgency
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Labels = NDArray[np.int64]
-
 
 PROBABILITIES = ("risk", "confidence")
 """Scores that are probabilities of an error, which costs and prediction sets need."""
@@ -58,6 +58,7 @@ class Policy(ABC):
 
     score: the uncertainty score that it uses
     tune:  what it would have done on the tune part; None: not fitted there
+    urgency: rules that hold whatever the policy says, see `Urgency`; None: the default ones
     """
 
     kind: ClassVar[str]
@@ -66,6 +67,7 @@ class Policy(ABC):
 
     score: str = field(default="risk", kw_only=True)
     tune: TuneFigures | None = field(default=None, kw_only=True)
+    urgency: Urgency | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.score not in self.scores:
@@ -305,6 +307,7 @@ def policy_from(card: Mapping[str, Any]) -> Policy:
             raise TypeError(f"expected the kind {', '.join(POLICIES)}")
         fields.setdefault("score", "confidence" if kind.scores is PROBABILITIES else "uncertainty")
         fields["tune"] = TuneFigures(**fields["tune"]) if fields.get("tune") else None
+        fields["urgency"] = Urgency.from_card(fields["urgency"]) if fields.get("urgency") else None
         return kind(**fields)
     except TypeError as error:
         raise PolicyError(f"expected a policy that this version knows, found {dict(card)}: {error}") from error

@@ -1,6 +1,7 @@
 """Fit a policy on the tune part of a cohort."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def fit_again(ensemble: Ensemble, cohort: Cohort, policy: Policy) -> Policy:
     score = "risk" if policy.kind == "budget" and policy.tune is None else policy.score
     settings = {"threshold": "threshold", "budget": "share", "cost": "review", "conformal": "alpha"}
     value = float(getattr(policy, settings[policy.kind]))
-    return fit_policy(ensemble, cohort, policy.kind, value, getattr(policy, "costs", None), score)
+    fitted = fit_policy(ensemble, cohort, policy.kind, value, getattr(policy, "costs", None), score)
+    return replace(fitted, urgency=policy.urgency)
 
 
 def read_costs(path: Path) -> dict[str, dict[str, float]]:

@@ -1,26 +1,59 @@
 """Triage any number of files: read, classify, decide, write a worklist; may be killed and continued.
 
 DIR/journal.sqlite  every result so far; a later call continues from it
-DIR/worklist.csv    recordings for people first, the highest risk at the top; then the certain ones
+DIR/worklist.csv    recordings for people first, urgent classes and the highest risk at the top; then certain ones,
+                    files that cannot be read, and files that are no recordings
 DIR/worklist.jsonl  the same with all probabilities
 DIR/worklist.html   the same as a page
+DIR/plots           recordings on ECG paper
+DIR/triage.log      what was done, and when
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.ensemble.predict_files import group_outcomes
+from ecgquorum.ensemble.result import UNREADABLE, Result, failed_result, skipped_result
 from ecgquorum.errors import TriageError
 from ecgquorum.parallel import Executor
-from ecgquorum.preprocessing.prepare import ReadOptions, read_recordings
+from ecgquorum.preprocessing.input_spec import WHOLE_WINDOWS, Windowing
+from ecgquorum.preprocessing.prepare import ANY_RECORDING, ReadOptions, read_recordings
 from ecgquorum.progress import NO_PROGRESS, Progress
-from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, discover_recordings, is_settled
+from ecgquorum.recordings.discovery import Discovery, RecordingPath, is_settled, list_everything
 from ecgquorum.recordings.sandbox import LIMITS, SandboxLimits
-from ecgquorum.triage.decide import make_entries
+from ecgquorum.triage.decide import Rules, make_entries
 from ecgquorum.triage.distributed import classify_distributed
 from ecgquorum.triage.journal import Journal, JournalEntry
 from ecgquorum.triage.policies import Policy
+from ecgquorum.triage.urgency import Urgency, urgency_of
+
+_OWN = ("journal.sqlite", "worklist.", "plots", "fhir", "triage.log")
+
+
+@dataclass(frozen=True)
+class TriageOptions:
+    """How files are found, read and sorted.
+
+    read:         how recordings are read; `spec` is that of the ensemble in any case
+    limits:       of the processes that read; for each process of the executor, where there is one
+    urgency:      which classes are urgent; None: what the ensemble's card says
+    windowing:    how long recordings are split
+    ignore:       patterns of files to leave out, such as *.txt
+    only_settled: leave out files that changed a moment ago and headers without their signal
+    """
+
+    read: ReadOptions = ANY_RECORDING
+    limits: SandboxLimits = LIMITS
+    urgency: Urgency | None = None
+    windowing: Windowing = WHOLE_WINDOWS
+    ignore: tuple[str, ...] = ()
+    only_settled: bool = False
+
+
+DEFAULT_OPTIONS = TriageOptions()
 
 
 def triage_files(
@@ -28,67 +61,89 @@ def triage_files(
     policy: Policy | None,
     paths: Iterable[str | Path],
     out: str | Path,
+    options: TriageOptions = DEFAULT_OPTIONS,
     *,
-    options: ReadOptions | None = None,
-    limits: SandboxLimits = LIMITS,
     progress: Progress = NO_PROGRESS,
-    only_settled: bool = False,
     executor: Executor | None = None,
 ) -> Journal:
     """Classify every recording that is new or has changed; returns the journal, from which the worklist is written.
 
-    policy:       which recordings go to people; None: only those of doubtful quality, until `write_worklist` applies a
-                  budget
-    limits:       of the processes that read; for each process of the executor, where there is one
-    executor:     where to read and classify; None: this process and its readers
-    only_settled: leave out files that changed a moment ago and headers without their signal
+    Every file at the paths has an entry: one that cannot be read, and one that is no recording, with the reason.
+
+    policy:   which recordings go to people; None: only those of doubtful quality and those that the urgency sends,
+              until `write_worklist` applies a budget
+    executor: where to read and classify; None: this process and its readers
     """
     out = Path(out)
     if out.exists() and not out.is_dir():
         raise TriageError(f"{out}: expected a folder, found a file")
-    options = options or ReadOptions(ensemble.input)
-    defaults = options.defaults
-    about = {
-        "model": ensemble.card.get("weights_sha256", ""),
-        "risk": ensemble.risk_model.sha256 if ensemble.risk_model else "",
-        "policy": policy.card() if policy else None,
-        "lead": options.lead,
-        "defaults": [defaults.rate_hz, list(defaults.leads or ()), defaults.units],
-    }
-    journal = Journal(out / "journal.sqlite", about)
-    own = out.resolve() / "worklist.csv"  # which could be taken for a recording
-    waiting = [found for found in discover_recordings(paths, exclude=own, allow_empty=True) if not _has(journal, found)]
-    if only_settled:
-        waiting = [found for found in waiting if isinstance(found, RecordingPath) and is_settled(found)]
+    options = replace(
+        options, read=replace(options.read, spec=ensemble.input), urgency=options.urgency or urgency_of(ensemble)
+    )
+    options.windowing.check(ensemble.input)
+    journal = Journal(out / "journal.sqlite", _describe(ensemble, policy, options))
+    folder = out.resolve()
+    found = list_everything(paths, options.ignore, lambda path: _is_own(folder, path))
+    waiting = [path for path in found.recordings if not journal.has(str(path), path.stamp)]
+    if options.only_settled:
+        waiting = [path for path in waiting if is_settled(path)]
+    for result in _add_unread(journal, found):
+        progress.log(f"{result.decision}: {result.source}: {result.reason}")
     done = len(journal)
     total = done + len(waiting)
-    for entries in _classify(ensemble, policy, options, limits, waiting, executor):
+    for entries in _classify(ensemble, policy, options, waiting, executor):
         journal.add(entries)
+        for entry in entries:
+            if entry.result.decision == UNREADABLE:
+                progress.log(f"unreadable: {entry.result.source}: {entry.result.reason}")
         done += len(entries)
         progress.update("recordings", done, total)
     return journal
 
 
-def _has(journal: Journal, found: RecordingPath | ReadFailure) -> bool:
-    return journal.has(str(found), found.stamp) if isinstance(found, RecordingPath) else journal.has(found.source, "")
+def _describe(ensemble: Ensemble, policy: Policy | None, options: TriageOptions) -> dict[str, Any]:
+    """What results depend on; those of a folder must agree in it."""
+    read, windowing = options.read, options.windowing
+    return {
+        "model": ensemble.card.get("weights_sha256", ""),
+        "risk": ensemble.risk_model.sha256 if ensemble.risk_model else "",
+        "policy": policy.card() if policy else None,
+        "urgency": options.urgency.card() if options.urgency else None,
+        "windowing": [windowing.window_s, windowing.stride_s],
+        "lead": read.lead,
+        "identify": read.identify,
+        "measure": read.measure,
+        "defaults": [read.defaults.rate_hz, list(read.defaults.leads or ()), read.defaults.units],
+    }
+
+
+def _is_own(folder: Path, path: Path) -> bool:
+    """Whether triage itself wrote the file, which could be taken for a recording or counted as skipped."""
+    if folder not in path.parents:
+        return False
+    name = path.relative_to(folder).parts[0]
+    return name.startswith(_OWN) or name.endswith(".partial")
+
+
+def _add_unread(journal: Journal, found: Discovery) -> list[Result]:
+    """Add entries for paths that do not exist and files that are no recordings; returns what is new or has changed."""
+    journal.failures, journal.n_ignored = found.failures, found.n_ignored
+    results = [*map(failed_result, found.failures), *map(skipped_result, found.skipped)]
+    return journal.replace_unread(results)
 
 
 def _classify(
     ensemble: Ensemble,
     policy: Policy | None,
-    options: ReadOptions,
-    limits: SandboxLimits,
-    waiting: Sequence[RecordingPath | ReadFailure],
+    options: TriageOptions,
+    paths: Sequence[RecordingPath],
     executor: Executor | None,
 ) -> Iterator[list[JournalEntry]]:
     """Entries for all recordings, a group at a time."""
-    missing = [found for found in waiting if isinstance(found, ReadFailure)]
-    paths = [found for found in waiting if isinstance(found, RecordingPath)]
-    if missing:
-        yield make_entries(ensemble, policy, [""] * len(missing), missing)
+    rules = Rules(policy, options.urgency, options.windowing)
     if executor and paths:
-        yield from classify_distributed(executor, ensemble, policy, options, limits, paths)
+        yield from classify_distributed(executor, ensemble, rules, options.read, options.limits, paths)
         return
     stamps = iter([path.stamp for path in paths])
-    for group in group_outcomes(read_recordings(paths, options, limits=limits)):
-        yield make_entries(ensemble, policy, [next(stamps) for _ in group], group)
+    for group in group_outcomes(read_recordings(paths, options.read, limits=options.limits)):
+        yield make_entries(ensemble, rules, [next(stamps) for _ in group], group)

@@ -56,6 +56,8 @@ def test_numbered_leads_stay_separate_and_can_be_named(write_edf, labels):
         (("V6", "I"), ("I", "V6"), ("V6", "I")),
         (("left", "right"), ("I", "II"), ("I", "II")),
         (("MLII", "EMG chin"), None, ("MLII",)),
+        (("EEG Fp1-REF", "EEG EKG1-REF", "LEG"), None, ("ECG",)),
+        (("ECG LA-RA", "LEG"), ("II",), ("II",)),
     ],
 )
 def test_ecg_leads_are_found_by_their_labels(write_edf, labels, given, leads):
@@ -66,6 +68,38 @@ def test_ecg_leads_are_found_by_their_labels(write_edf, labels, given, leads):
 def test_a_single_signal_with_a_non_ecg_label_is_refused(write_edf, given):
     with pytest.raises(RecordingError, match="ECG leads in volts, found 'EEG Fpz-Cz'"):
         read(write_edf("EEG Fpz-Cz"), FileDefaults(leads=given))
+
+
+@pytest.mark.parametrize("labels", [("Fp1",), ("C3", "C4", "Cz"), ("F1-Ref",), ("RESP",), ("Status",)])
+@pytest.mark.parametrize("given", [None, ("I",)])
+def test_an_eeg_is_not_read_as_an_ecg(write_edf, labels, given):
+    with pytest.raises(
+        RecordingError, match=f"a.edf: expected signals that are ECG leads in volts, found '{labels[0]}'"
+    ):
+        read(write_edf(*labels), FileDefaults(leads=given))
+
+
+def test_an_ecg_is_found_among_electrodes_of_an_eeg(write_edf):
+    assert read(write_edf("Fp1", "ECG", "C3")).leads == ("ECG",)
+
+
+def test_leads_at_another_rate_are_left_out_with_a_note(tmp_path):
+    rows = [
+        edfio.EdfSignal(ROW[: 10 * rate], rate, label=name, physical_dimension="mV")
+        for name, rate in (("I", 250), ("II", 250), ("V1", 125))
+    ]
+    edfio.Edf(rows).write(tmp_path / "a.edf")
+    found = read(tmp_path / "a.edf")
+    assert (found.leads, found.rate_hz, found.notes) == (
+        ("I", "II"),
+        250.0,
+        ("left out, at another rate: V1 (125 Hz)",),
+    )
+
+
+def test_two_leads_of_one_name_can_be_named(write_edf):
+    assert read(write_edf("ECG", "ECG")).leads == ("ECG 1", "ECG 2")
+    assert read(write_edf("ECG", "ECG"), FileDefaults(leads=("II", "V5"))).leads == ("II", "V5")
 
 
 @pytest.mark.parametrize(("old", "new"), [(b"-9      9 ", b"9       9 "), (b"-32768  32767", b"32767   32767")])

@@ -5,6 +5,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.acquisition import Acquisition, compact_time, join_text, parse_years
 from ecgquorum.recordings.formats.xml_waveform import Traces, child, children, text_of
 from ecgquorum.recordings.leads import normalise_lead
 from ecgquorum.recordings.units import millivolts_in
@@ -29,7 +30,7 @@ def parse_aecg(root: Element) -> Traces:
     step = float(increment.get("value", "nan")) * _SECONDS.get(increment.get("unit", "s"), float("nan"))
     if not 0 < step < 1:
         raise RecordingError(f"there is no increment of time but {increment.get('value')} {increment.get('unit')}")
-    traces = Traces(1 / step, patient=_patient(root))
+    traces = Traces(1 / step, acquisition=_acquisition(root))
     for sequence in sequences:
         name = child(sequence, "code").get("code", "")
         if name in _TIMES:
@@ -58,7 +59,38 @@ def _millivolts(quantity: Element) -> float:
     return float(quantity.get("value", "nan")) * factor
 
 
-def _patient(root: Element) -> str | None:
-    path = ("componentOf", "timepointEvent", "componentOf", "subjectAssignment", "subject", "trialSubject", "id")
+def _acquisition(root: Element) -> Acquisition:
+    """Subject, time and device; of several series, the device of the first."""
+    subject = ("componentOf", "timepointEvent", "componentOf", "subjectAssignment", "subject", "trialSubject")
+    person = (*subject, "subjectDemographicPerson")
+    author = ("component", "series", "author", "seriesAuthor")
+    device = (*author, "manufacturedSeriesDevice")
+    times = [_attribute(root, "value", "effectiveTime", part) for part in ("low", "center")]
+    return Acquisition(
+        patient_id=_attribute(root, "extension", *subject, "id") or text_of(root, *person, "PatientID", default=""),
+        name=_name(root, *person, "name"),
+        sex=_attribute(root, "code", *person, "administrativeGenderCode"),
+        birth_date=(_attribute(root, "value", *person, "birthTime") or "")[:8],
+        age_years=parse_years(text_of(root, *person, "Age", default="")),
+        time=next(filter(None, map(compact_time, times)), None),
+        device=join_text(
+            text_of(root, *author, "manufacturerOrganization", "name", default=""),
+            text_of(root, *device, "manufacturerModelName", default=""),
+            text_of(root, *device, "SerialNumber", default=""),
+        ),
+    )
+
+
+def _attribute(root: Element, name: str, *path: str) -> str | None:
+    """The attribute of the first element at the end of the path."""
     found = next(children(root, *path), None)
-    return (found.get("extension") or None) if found is not None else None
+    return (found.get(name) or None) if found is not None else None
+
+
+def _name(root: Element, *path: str) -> str | None:
+    """A name as text or as its parts, family name first."""
+    found = next(children(root, *path), None)
+    if found is None:
+        return None
+    parts = [one.text for part in ("family", "given") for one in children(found, part)]
+    return join_text(*parts) if parts else join_text(found.text)

@@ -1,9 +1,9 @@
-"""ECGs as text: CSV or TSV, one column for each lead, with or without a header line."""
+"""ECGs as text: CSV or TSV, one column for each lead, with or without titles and lines of keys and values above."""
 
-import csv
 import io
 import re
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,106 +11,198 @@ from numpy.typing import NDArray
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
-from ecgquorum.recordings.leads import normalise_lead
+from ecgquorum.recordings.formats.even_times import find_step
+from ecgquorum.recordings.formats.table_header import (
+    SECONDS,
+    Column,
+    TableHeader,
+    delimiter_of_row,
+    parse_table_header,
+    split_line,
+)
+from ecgquorum.recordings.leads import is_other_signal, normalise_lead
 from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
 from ecgquorum.recordings.units import common_unit
 
-_FILE_BYTES = 32 << 20
-_FIRST_BYTES = 1 << 16
-_SECONDS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6}
-_TIMES = ("time", "t", "seconds")
-_NAMED_UNIT = re.compile(r"^(?P<name>[^\[(]*?)\s*[\[(]\s*(?P<unit>[^\])]*)\s*[\])]\s*$")
-_UNEVEN = 0.01
+_FILE_BYTES = 512 << 20
+_MOST_VALUES = 1 << 26
+_HEAD_CHARACTERS, _CHUNK_CHARACTERS = 1 << 16, 1 << 22
+_MOST_COLUMNS = 256
+_SHOWN = 60
 
 
 @reader(".csv", ".tsv")
 def read_table(file: OpenedFile, defaults: FileDefaults) -> Recording:
-    """Read a table of samples.
+    """Read a table of samples, a piece at a time.
 
-    A header line may give units, as in `II (mV)`, and a column `time (s)` or `time (ms)` gives the rate; what the
-    file does not say is taken from the defaults.
+    Titles may give units, as in `II (mV)`, and a column `time (s)`, `time_ms` or the like gives the rate. Lines above
+    the table may state rate, unit, lead and patient, as in the exports of Apple Watch. What the file does not say is
+    taken from the defaults.
     """
     where = file.path
-    text = _decode(file.read(_FILE_BYTES))
-    delimiter = _delimiter(text[:_FIRST_BYTES])
-    first = next(csv.reader(io.StringIO(text[:_FIRST_BYTES]), delimiter=delimiter), [])
-    named = not all(map(_is_number, first))
-    values = _numbers(where, text, delimiter, len(first), skip=int(named))
-    titles = [_split_title(title) for title in first] if named else [("", None)] * len(first)
-    times = [i for i, (title, _) in enumerate(titles) if title.lower() in _TIMES]
-    rate_hz = _rate(where, values[times[0]], titles[times[0]][1]) if times else None
-    rows = [i for i in range(len(values)) if i not in times]
+    header, values = _read_values(file)
+    columns = list(header.columns)
+    times = [i for i, column in enumerate(columns) if column.kind == "time"]
+    first_line = header.n_lines + 1
+    rate_hz = _rate(where, values[times[0]], columns[times[0]].unit, first_line) if times else header.rate_hz
+    rows = [i for i, column in enumerate(columns) if _is_lead(where, column, values[i], first_line)]
     if not rows:
         raise RecordingError(f"{where}: expected a column of samples, found none")
-    factors = np.array([defaults.millivolts(where, titles[i][1]) for i in rows])
+    units = [columns[i].unit or header.unit for i in rows]
+    names = [columns[i].name for i in rows]
+    if names == [""] and header.lead:
+        names = [header.lead]
+    factors = [defaults.millivolts(where, unit) for unit in units]
     return Recording(
         file.stem,
-        as_samples(values[rows] * factors[:, None]),
+        np.stack([as_samples(values[i] * factor) for i, factor in zip(rows, factors, strict=True)]),
         defaults.rate(where, rate_hz),
-        defaults.leads_of(where, [normalise_lead(titles[i][0]) for i in rows]),
+        defaults.leads_of(where, [normalise_lead(name) for name in names]),
+        header.acquisition,
         source=where,
-        unit=common_unit(titles[i][1] or defaults.units for i in rows),
+        unit=common_unit(unit or defaults.units for unit in units),
     )
 
 
-def _decode(content: bytes) -> str:
+def _read_values(file: OpenedFile) -> tuple[TableHeader, list[NDArray[np.floating]]]:
+    """The header, and all columns: (line,) each; an empty cell is NaN."""
+    where, size = file.path, file.tree.size(file.name) or 0
+    if size > _FILE_BYTES:
+        raise RecordingError(
+            f"{where}: expected at most {_FILE_BYTES} bytes of text, found {size}; convert it to .npz or split it"
+        )
     try:
-        return content.decode("utf-8-sig")
+        with file.tree.open(file.name) as stream:
+            text = io.TextIOWrapper(stream, _encoding(file), errors="replace")
+            head = text.read(_HEAD_CHARACTERS) + text.readline(_HEAD_CHARACTERS)
+            header = parse_table_header(head.splitlines())
+            if header is None:
+                raise RecordingError(f"{where}: {_no_numbers(head)}")
+            if len(header.columns) > _MOST_COLUMNS:
+                raise RecordingError(
+                    f"{where}: expected at most {_MOST_COLUMNS} columns, found {len(header.columns)}; "
+                    "one line is one moment"
+                )
+            start = "".join(head.splitlines(keepends=True)[header.n_lines :])
+            return _gather(where, header, _chunks(start, text))
+    except RecordingError:
+        raise
+    except Exception as error:  # what a damaged archive raises is not documented
+        raise RecordingError(f"{where}: cannot be read: {one_line(error)}") from error
+
+
+def _encoding(file: OpenedFile) -> str:
+    head = file.head(_HEAD_CHARACTERS)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    try:
+        head[:-4].decode("utf-8-sig")  # a character may be cut at the end
     except UnicodeDecodeError:
-        return content.decode("latin-1")
+        return "latin-1"
+    return "utf-8-sig"
 
 
-def _delimiter(text: str) -> str:
-    line = text.partition("\n")[0]
-    return max("\t;,", key=line.count)
+def _no_numbers(head: str) -> str:
+    lines = [(number, line) for number, line in enumerate(head.splitlines(), start=1) if line.strip()]
+    if not lines:
+        return "expected a table of samples, found nothing"
+    number, line = lines[1] if len(lines) > 1 else lines[0]
+    return f"line {number}: expected numbers, found {line[:_SHOWN]!r}; there is no table of samples"
 
 
-def _is_number(text: str) -> bool:
+def _chunks(start: str, text: io.TextIOWrapper) -> Iterator[str]:
+    """Pieces of the table, each of whole lines."""
+    chunk = start
+    while chunk:
+        yield chunk
+        chunk = text.read(_CHUNK_CHARACTERS)
+        if chunk and not chunk.endswith("\n"):
+            chunk += text.readline(_CHUNK_CHARACTERS)
+
+
+def _gather(where: str, header: TableHeader, chunks: Iterator[str]) -> tuple[TableHeader, list[NDArray[np.floating]]]:
+    n_columns, line = len(header.columns), header.n_lines + 1
+    parts: list[list[NDArray[np.floating]]] = [[] for _ in header.columns]
+    n_values = 0
+    for chunk in chunks:
+        found = _parse(where, chunk, header.delimiter, n_columns, line)
+        line += chunk.count("\n")
+        n_values += found.size
+        if n_values > _MOST_VALUES:
+            raise RecordingError(
+                f"{where}: line {line}: expected at most {_MOST_VALUES} numbers, found more; convert the file to "
+                ".npz or split it"
+            )
+        for part, column, values in zip(parts, header.columns, found.T, strict=True):
+            part.append(values.copy() if column.kind != "lead" else as_samples(values))
+    columns = [np.concatenate(part) for part in parts]
+    if all(np.isnan(values).all() for values in columns):
+        raise RecordingError(f"{where}: expected numbers, found none")
+    return header, columns
+
+
+def _parse(where: str, chunk: str, delimiter: str, n_columns: int, line: int) -> NDArray[np.float64]:
+    """(line, column); an empty cell is NaN. `line` is the number of the first line, for messages."""
+    text = chunk
+    if '"' in text or "'" in text:
+        text = re.sub(r"[\"']\s*([+-]?\d*),(\d+)\s*[\"']", r"\1.\2", text).replace('"', "").replace("'", "")
+    if delimiter != "," and "," in text:
+        text = text.replace(",", ".")
+    if _may_have_empty_cells(text, delimiter):  # the search takes longer than parsing does
+        text = re.sub(rf"(?m)(?<={delimiter})[ ]*(?=[{delimiter}\n]|$)|^[ ]*(?={delimiter})", "nan", text)
     try:
-        float(text)
-    except ValueError:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about empty input
+            found = np.loadtxt(io.StringIO(text), delimiter=delimiter, ndmin=2, dtype=np.float64, comments=None)
+    except (ValueError, OverflowError):
+        found = np.empty((0, 0))
+    if found.shape[1] == n_columns or not text.strip():
+        return found.reshape(-1, n_columns)
+    for number, one in enumerate(chunk.splitlines(), start=line):
+        cells = split_line(one, delimiter)
+        if one.strip() and (len(cells) != n_columns or delimiter_of_row(one) is None):
+            raise RecordingError(
+                f"{where}: line {number}: expected {n_columns} numbers on every line, found {one.strip()[:_SHOWN]!r}"
+            )
+    raise RecordingError(f"{where}: line {line}: expected {n_columns} numbers on every line, found others")
+
+
+def _may_have_empty_cells(text: str, delimiter: str) -> bool:
+    edges = (delimiter * 2, f"{delimiter}\n", f"\n{delimiter}", f"{delimiter} ", f" {delimiter}")
+    return text.startswith(delimiter) or text.endswith(delimiter) or any(edge in text for edge in edges)
+
+
+def _is_lead(where: str, column: Column, values: NDArray[np.floating], first_line: int) -> bool:
+    """Whether a column holds samples of a lead; raises for numbers of samples that do not increase by one."""
+    if column.kind == "time" or is_other_signal(column.name):
+        return False
+    if not column.name and column.kind == "number" and np.isnan(values).all():
+        return False  # after a delimiter at the end of every line
+    if column.kind == "number":
+        uneven = np.flatnonzero(np.diff(values) != 1)
+        if not column.name and len(uneven):
+            return True  # a lead without a name
+        if len(uneven):
+            raise RecordingError(
+                f"{where}: line {first_line + int(uneven[0]) + 1}: expected sample numbers that increase by one, found "
+                f"{values[uneven[0] + 1]:g} after {values[uneven[0]]:g}"
+            )
         return False
     return True
 
 
-def _split_title(title: str) -> tuple[str, str | None]:
-    """A column's name and its unit, if it has one."""
-    match = _NAMED_UNIT.match(title.strip())
-    return (match["name"].strip(), match["unit"]) if match else (title.strip(), None)
-
-
-def _numbers(where: str, text: str, delimiter: str, n_columns: int, skip: int) -> NDArray[np.float64]:
-    """(column, line); an empty cell is NaN."""
-    if n_columns == 0:
-        raise RecordingError(f"{where}: expected a table of samples, found nothing")
-    empty = re.compile(rf"(?m)(?<={delimiter})(?=[{delimiter}\r\n]|$)|^(?={delimiter})")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about empty input, which is handled below
-            filled = io.StringIO(empty.sub("nan", text))
-            found = np.loadtxt(filled, delimiter=delimiter, skiprows=skip, ndmin=2, dtype=np.float64, comments=None)
-    except (ValueError, OverflowError, MemoryError) as error:
+def _rate(where: str, times: NDArray[np.floating], unit: str | None, first_line: int) -> float:
+    """Sampling rate from a column of evenly spaced times, which may be rounded."""
+    factor = SECONDS.get((unit or "s").strip().lower())
+    if factor is None:
         raise RecordingError(
-            f"{where}: expected {n_columns} numbers on every line, found: {one_line(error)}"
-        ) from error
-    if found.ndim != 2 or found.shape[1] != n_columns or not found.size:
-        raise RecordingError(f"{where}: expected {n_columns} numbers on every line, found the shape {found.shape}")
-    if np.isnan(found).all():
-        raise RecordingError(f"{where}: expected numbers, found none")
-    return found.T
-
-
-def _rate(where: str, times: NDArray[np.float64], unit: str | None) -> float:
-    """Sampling rate from a column of evenly spaced times."""
-    factor = _SECONDS.get((unit or "s").strip().lower())
-    steps = np.diff(times) * (factor or np.nan)
-    if (
-        len(steps) == 0
-        or not np.isfinite(steps).all()
-        or not (np.abs(steps - steps.mean()) <= _UNEVEN * steps.mean()).all()
-    ):
-        raise RecordingError(
-            f"{where}: expected evenly increasing times in s or ms, found others; remove the column and give --rate"
+            f"{where}: expected times in s, ms or us, found {unit!r}; rename the column or give --rate"
         )
-    return float(1 / steps.mean())
+    step, uneven = find_step(np.asarray(times, dtype=np.float64))
+    if step is None:
+        raise RecordingError(
+            f"{where}: line {first_line + uneven}: expected evenly increasing times, found others; remove the column "
+            "and give --rate"
+        )
+    return 1 / (step * factor)

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.acquisition import Acquisition, compact_time, join_text
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
-from ecgquorum.recordings.leads import normalise_lead
+from ecgquorum.recordings.leads import is_other_signal, normalise_lead
 from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
 from ecgquorum.recordings.units import common_unit, millivolts_in
@@ -20,6 +21,7 @@ from ecgquorum.recordings.units import common_unit, millivolts_in
 _FILE_BYTES = 256 << 20
 _TYPES = {"SB": "i1", "UB": "u1", "SS": "i2", "US": "u2", "SL": "i4", "UL": "u4"}
 _NUMBERED = {1: "I", 2: "II", 61: "III", 62: "aVR", 63: "aVL", 64: "aVF"} | {i + 2: f"V{i}" for i in range(1, 7)}
+_PER_YEAR = {"Y": 1.0, "M": 12.0, "W": 52.18, "D": 365.25}
 _CODED = {"SCPECG": re.compile(r"^5\.6\.3-9-(\d+)$"), "MDC": re.compile(r"^2:(\d+)$")}
 
 
@@ -45,15 +47,15 @@ def read_dicom(file: OpenedFile, defaults: FileDefaults) -> Recording:
             raw, definitions = _samples(where, group, order), list(group.get("ChannelDefinitionSequence") or [])
             if len(definitions) != len(raw):
                 raise RecordingError(f"{where}: expected {len(raw)} channel definitions, found {len(definitions)}")
-            voltages = [(row, d) for row, d in zip(raw, definitions, strict=True) if _is_voltage(d, defaults)]
+            voltages = [(row, d) for row, d in zip(raw, definitions, strict=True) if _is_ecg(d, defaults)]
             if not voltages:
                 raise RecordingError(
-                    f"{where}: expected a channel with a sensitivity in volts, found none; give --units"
+                    f"{where}: expected an ECG channel with a sensitivity in volts, found none; give --units"
                 )
             signal = np.stack([_millivolts(where, row, definition, defaults) for row, definition in voltages])
             unit = common_unit(_unit(definition) or defaults.units for _, definition in voltages)
             leads = defaults.leads_of(where, [_lead(definition) for _, definition in voltages])
-            rate_hz, patient = float(group.SamplingFrequency), str(data.get("PatientID") or "") or None
+            rate_hz, acquisition = float(group.SamplingFrequency), _acquisition(data)
     except RecordingError:
         raise
     except InvalidDicomError as error:
@@ -62,7 +64,7 @@ def read_dicom(file: OpenedFile, defaults: FileDefaults) -> Recording:
         raise RecordingError(f"{where}: expected a DICOM waveform, found: {one_line(error)}") from error
     path = PurePosixPath(file.name)
     record = path.stem if path.suffix.lower() == ".dcm" else path.name
-    return Recording(record, as_samples(signal), rate_hz, leads, patient=patient, source=where, unit=unit)
+    return Recording(record, as_samples(signal), rate_hz, leads, acquisition, source=where, unit=unit)
 
 
 def _longest(where: str, data: Any) -> Any:
@@ -74,7 +76,7 @@ def _longest(where: str, data: Any) -> Any:
 
 
 def _samples(where: str, group: Any, order: str) -> NDArray[np.float64]:
-    """(channel, time) as stored; a padding value is NaN."""
+    """(channel, time) as stored; padding is NaN."""
     kind = _TYPES.get(str(group.get("WaveformSampleInterpretation")))
     n_channels, n_samples = int(group.NumberOfWaveformChannels), int(group.NumberOfWaveformSamples)
     if kind is None or int(group.WaveformBitsAllocated) != 8 * int(kind[1]):
@@ -88,8 +90,23 @@ def _samples(where: str, group: Any, order: str) -> NDArray[np.float64]:
     values = stored.astype(np.float64)
     padding = group.get("WaveformPaddingValue")
     if isinstance(padding, bytes) and len(padding) >= int(kind[1]):
-        values[stored == np.frombuffer(padding[: int(kind[1])], dtype=order + kind)[0]] = np.nan
+        limits = np.iinfo(stored.dtype)
+        value = float(np.frombuffer(padding[: int(kind[1])], dtype=order + kind)[0])
+        _remove_padding(values, value, (limits.min, limits.max))
     return values
+
+
+def _remove_padding(values: NDArray[np.float64], padding: float, extremes: tuple[int, int]) -> None:
+    """Set padding to NaN: the type's smallest or largest value, or one far from the channel's other samples.
+
+    A padding value that samples also take, such as 0, does not tell which of them are padding; these stay samples.
+    """
+    for row in values:
+        padded = row == padding
+        others = row[~padded]
+        reach = np.ptp(others) if len(others) else 0.0
+        if not len(others) or not others.min() - reach <= padding <= others.max() + reach or padding in extremes:
+            row[padded] = np.nan
 
 
 def _unit(definition: Any) -> str | None:
@@ -97,8 +114,9 @@ def _unit(definition: Any) -> str | None:
     return str(units[0].get("CodeValue") or "") if units else None
 
 
-def _is_voltage(definition: Any, defaults: FileDefaults) -> bool:
-    return millivolts_in(_unit(definition) or defaults.units or "") is not None
+def _is_ecg(definition: Any, defaults: FileDefaults) -> bool:
+    unit = _unit(definition) or defaults.units or ""
+    return millivolts_in(unit) is not None and not is_other_signal(_lead(definition))
 
 
 def _millivolts(where: str, row: NDArray[np.float64], definition: Any, defaults: FileDefaults) -> NDArray[np.float64]:
@@ -120,3 +138,18 @@ def _lead(definition: Any) -> str:
         return _NUMBERED[int(match[1])]
     meaning = str(source.get("CodeMeaning") or definition.get("ChannelLabel") or "ECG")
     return normalise_lead(re.sub(r"\(.*?\)", "", meaning))
+
+
+def _acquisition(data: Any) -> Acquisition:
+    """Patient, time and device as the attributes of the file state them."""
+    age = re.fullmatch(r"(\d{1,3})([YMWD])", str(data.get("PatientAge") or ""))
+    date, time = (str(data.get(f"Study{part}") or "") for part in ("Date", "Time"))
+    return Acquisition(
+        patient_id=data.get("PatientID"),
+        name=join_text(*str(data.get("PatientName") or "").partition("=")[0].split("^")),
+        sex=data.get("PatientSex"),
+        birth_date=data.get("PatientBirthDate"),
+        age_years=int(age[1]) / _PER_YEAR[age[2]] if age else None,
+        time=compact_time(data.get("AcquisitionDateTime")) or compact_time(date + time),
+        device=join_text(data.get("Manufacturer"), data.get("ManufacturerModelName"), data.get("DeviceSerialNumber")),
+    )

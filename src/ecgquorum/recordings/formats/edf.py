@@ -1,15 +1,17 @@
-"""EDF and EDF+ files, read by the `edfio` package after their header was checked against the file's size."""
+"""EDF, EDF+, BDF and BDF+ files, read by the `edfio` package after their header was checked against their size."""
 
 import re
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.acquisition import Acquisition
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
-from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, normalise_lead
+from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, is_other_signal, leads_of_one_rate, normalise_lead
 from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
 from ecgquorum.recordings.units import common_unit, millivolts_in
@@ -18,13 +20,14 @@ _FILE_BYTES = 256 << 20
 _FIXED, _PER_SIGNAL = 256, 256
 _MOST_SIGNALS = 512
 _ENCODING = "latin-1"  # the standard says ASCII, devices write a micro sign
-_NO_ECG = re.compile(r"^\s*(?:EEG|EOG|ERG|EMG|EP|MEG|MCG)\b", re.IGNORECASE)  # how EDF+ begins their labels
-_NUMBERED = re.compile(r"^ECG[ _-]*\d*$", re.IGNORECASE)
+_BDF = b"\xffBIOSEMI"
+_NO_TIME = "1985-01-01T00:00:00"  # what writers put where the time is removed
+_ECG = re.compile(r"\bE[CK]G", re.IGNORECASE)
 
 
-@reader(".edf")
+@reader(".edf", ".bdf")
 def read_edf(file: OpenedFile, defaults: FileDefaults) -> Recording:
-    """Read the ECG leads of an EDF file: signals in volts whose labels say ECG or name a standard lead."""
+    """Read the ECG leads of an EDF or BDF file: signals in volts whose labels say ECG or name a standard lead."""
     import edfio  # here, so that other formats do not wait for it
 
     where = file.path
@@ -33,26 +36,30 @@ def read_edf(file: OpenedFile, defaults: FileDefaults) -> Recording:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            edf = edfio.read_edf(content, lazy_load_data=False, header_encoding=_ENCODING)
+            if content.startswith(_BDF):
+                edf: Any = edfio.read_bdf(content, header_encoding=_ENCODING)
+            else:
+                edf = edfio.read_edf(content, lazy_load_data=False, header_encoding=_ENCODING)
             signals = _leads(where, list(edf.signals), defaults)
-            rates = sorted({float(signal.sampling_frequency) for signal in signals})
+            rates_hz = [float(signal.sampling_frequency) for signal in signals]
+            kept, notes = leads_of_one_rate([signal.label for signal in signals], rates_hz)
+            signals = [signals[i] for i in kept]
+            acquisition = _acquisition(edf)
             samples = [np.asarray(signal.data, dtype=np.float64) for signal in signals]
     except RecordingError:
         raise
     except Exception as error:
-        raise RecordingError(f"{where}: expected an EDF file, found: {one_line(error)}") from error
-    if len(rates) != 1:
-        raise RecordingError(
-            f"{where}: expected all ECG leads at one rate, found {', '.join(f'{r:g}' for r in rates)} Hz"
-        )
+        raise RecordingError(f"{where}: expected an EDF or BDF file, found: {one_line(error)}") from error
     factors = [defaults.millivolts(where, _unit(signal)) for signal in signals]
     return Recording(
         file.stem,
         as_samples(np.stack([values * factor for values, factor in zip(samples, factors, strict=True)])),
-        rates[0],
+        rates_hz[kept[0]],
         _names(where, signals, defaults),
+        acquisition,
         source=where,
         unit=common_unit(_unit(signal) or defaults.units for signal in signals),
+        notes=notes,
     )
 
 
@@ -65,14 +72,14 @@ def _check(where: str, content: bytes) -> None:
         raise RecordingError(f"{where}: expected the header of an EDF file, found none") from error
     if not 1 <= n_signals <= _MOST_SIGNALS or header_bytes != _FIXED + _PER_SIGNAL * n_signals:
         raise RecordingError(f"{where}: expected an EDF header of 1 to {_MOST_SIGNALS} signals, found it damaged")
-    if content[192:197] == b"EDF+D":
+    if content[192:197] in (b"EDF+D", b"BDF+D"):
         raise RecordingError(f"{where}: expected one stretch without a break, found a discontinuous EDF+ file")
     lengths = content[_FIXED + 216 * n_signals : _FIXED + 224 * n_signals]
     try:
         per_record = [int(lengths[8 * i : 8 * i + 8]) for i in range(n_signals)]
     except ValueError as error:
         raise RecordingError(f"{where}: expected samples in each data record, found the header damaged") from error
-    expected = header_bytes + 2 * n_records * sum(per_record)
+    expected = header_bytes + (3 if content.startswith(_BDF) else 2) * n_records * sum(per_record)
     if n_records < 1 or min(per_record) < 1 or len(content) < expected:
         raise RecordingError(
             f"{where}: expected {expected} bytes as its header says, found {len(content)}; the file is truncated"
@@ -80,9 +87,9 @@ def _check(where: str, content: bytes) -> None:
 
 
 def _leads(where: str, signals: list[Any], defaults: FileDefaults) -> list[Any]:
-    hearts = [s for s in signals if not _NO_ECG.match(s.label)]
+    hearts = [s for s in signals if not is_other_signal(s.label)]
     voltages = [s for s in hearts if millivolts_in(_unit(s) or defaults.units or "") is not None]
-    named = [s for s in voltages if _lead(s) in STANDARD_LEADS or _NUMBERED.match(_lead(s))]
+    named = [s for s in voltages if _lead(s) in STANDARD_LEADS or _ECG.search(s.label)]
     chosen = named or (voltages if len(voltages) == 1 or defaults.leads else [])
     if not chosen:
         labels = ", ".join(repr(signal.label) for signal in signals[:12])
@@ -97,12 +104,34 @@ def _leads(where: str, signals: list[Any], defaults: FileDefaults) -> list[Any]:
 
 def _names(where: str, signals: list[Any], defaults: FileDefaults) -> tuple[str, ...]:
     names = [_lead(signal) for signal in signals]
-    numbered = [name for name in names if _NUMBERED.match(name)]
-    if len(numbered) == 1:
-        names[names.index(numbered[0])] = UNNAMED_LEAD
-    elif not numbered and not set(names) & set(STANDARD_LEADS) and defaults.leads:
+    unnamed = [name for name in names if name not in STANDARD_LEADS and _ECG.search(name)]
+    if len(unnamed) == 1:
+        names[names.index(unnamed[0])] = UNNAMED_LEAD
+    elif not unnamed and not set(names) & set(STANDARD_LEADS) and defaults.leads:
         return defaults.lead_names(where, len(names))  # chosen only because the user has named the leads
     return defaults.leads_of(where, names)
+
+
+def _acquisition(edf: Any) -> Acquisition:
+    """Patient, time and equipment of an EDF+ header; of plain EDF, in which these are free text, the first word."""
+    patient, recording = edf.patient, edf.recording
+    return Acquisition(
+        patient_id=_stated(lambda: patient.code),
+        name=_stated(lambda: patient.name.replace("_", " ")),
+        sex=_stated(lambda: patient.sex),
+        birth_date=_stated(lambda: patient.birthdate),
+        time=_stated(lambda: f"{edf.startdate}T{edf.starttime}"),
+        device=_stated(lambda: recording.equipment_code),
+    )
+
+
+def _stated(fact: Callable[[], Any]) -> str | None:
+    """A fact of the header; None for X, which stands for unknown, for an anonymised date, and where it is malformed."""
+    try:
+        text = str(fact())
+    except Exception:  # the header is free text; edfio raises many kinds of errors
+        return None
+    return None if text in ("X", "", "None", _NO_TIME) else text
 
 
 def _unit(signal: Any) -> str | None:

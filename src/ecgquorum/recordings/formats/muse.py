@@ -3,6 +3,7 @@
 from xml.etree.ElementTree import Element
 
 from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.acquisition import Acquisition, join_text, parse_years
 from ecgquorum.recordings.formats.xml_waveform import Traces, children, decode_samples, text_of
 from ecgquorum.recordings.leads import normalise_lead
 from ecgquorum.recordings.units import millivolts_in
@@ -16,7 +17,9 @@ def parse_muse(root: Element) -> Traces:
         raise RecordingError("there is no rhythm waveform")
     chosen = rhythm[0]
     exponent = int(text_of(chosen, "SampleExponent", default="0") or 0)
-    traces = Traces(float(text_of(chosen, "SampleBase")) * 10.0 ** max(-6, min(6, exponent)), patient=_patient(root))
+    traces = Traces(
+        float(text_of(chosen, "SampleBase")) * 10.0 ** max(-6, min(6, exponent)), acquisition=_acquisition(root)
+    )
     for lead in children(chosen, "LeadData"):
         unit = text_of(lead, "LeadAmplitudeUnits", default="MICROVOLTS")
         factor = millivolts_in(unit)
@@ -32,5 +35,28 @@ def parse_muse(root: Element) -> Traces:
     return traces
 
 
-def _patient(root: Element) -> str | None:
-    return text_of(root, "PatientDemographics", "PatientID", default="") or None
+def _acquisition(root: Element) -> Acquisition:
+    def patient(name: str) -> str:
+        return text_of(root, "PatientDemographics", name, default="")
+
+    def test(name: str) -> str:
+        return text_of(root, "TestDemographics", name, default="")
+
+    years = patient("AgeUnits").upper() in ("", "YEARS")
+    date, time = _iso_date(test("AcquisitionDate")), test("AcquisitionTime")
+    return Acquisition(
+        patient_id=patient("PatientID"),
+        name=join_text(patient("PatientLastName"), patient("PatientFirstName")),
+        sex=patient("Gender"),
+        birth_date=_iso_date(patient("DateofBirth")),
+        age_years=parse_years(patient("PatientAge")) if years else None,
+        time=f"{date}T{time}" if date and time else date,
+        device=join_text("GE", test("AcquisitionDevice")) if test("AcquisitionDevice") else None,
+    )
+
+
+def _iso_date(text: str) -> str | None:
+    """01-31-1950 as 1950-01-31."""
+    month, _, rest = text.partition("-")
+    day, _, year = rest.partition("-")
+    return f"{year}-{month}-{day}" if year else None

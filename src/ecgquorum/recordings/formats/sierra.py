@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.formats.xml_waveform import Traces, child, decode_samples, text_of
+from ecgquorum.recordings.acquisition import Acquisition, join_text, parse_years
+from ecgquorum.recordings.formats.xml_waveform import Traces, child, children, decode_samples, text_of
 from ecgquorum.recordings.leads import STANDARD_LEADS, normalise_lead
 
 _MICROVOLTS_PER_BIT = "5"
@@ -38,10 +39,26 @@ def parse_sierra(root: Element) -> Traces:
     if not leads:
         raise RecordingError("there are no leads")
     per_bit = float(text_of(described, "resolution", default=_MICROVOLTS_PER_BIT)) / 1000
-    traces = Traces(rate_hz)
+    traces = Traces(rate_hz, acquisition=_acquisition(root))
     for label, values in zip(labels, leads, strict=True):
         traces.add(normalise_lead(label), values * per_bit, "uV")
     return traces
+
+
+def _acquisition(root: Element) -> Acquisition:
+    person = ("patient", "generalpatientdata")
+    taken = child(root, "dataacquisition")
+    machine = next(children(taken, "machine"), None)
+    date, time = taken.get("date"), taken.get("time")
+    return Acquisition(
+        patient_id=text_of(root, *person, "patientid", default=""),
+        name=join_text(*(text_of(root, *person, "name", part, default="") for part in ("lastname", "firstname"))),
+        sex=text_of(root, *person, "sex", default=""),
+        birth_date=text_of(root, *person, "age", "dateofbirth", default=""),
+        age_years=parse_years(text_of(root, *person, "age", "years", default="")),
+        time=f"{date}T{time}" if date and time else date,
+        device=join_text(machine.text, machine.get("detaildescription")) if machine is not None else None,
+    )
 
 
 def _decompress(content: bytes, labels: list[str]) -> list[NDArray[np.float64]]:

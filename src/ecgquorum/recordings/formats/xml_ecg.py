@@ -53,7 +53,7 @@ def read_xml(file: OpenedFile, defaults: FileDefaults) -> Recording:
         as_samples(signal),
         traces.rate_hz,
         defaults.leads_of(where, traces.leads),
-        patient=traces.patient,
+        traces.acquisition,
         source=where,
         unit=common_unit(traces.units),
     )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.acquisition import NOTHING_KNOWN, Acquisition
 
 
 @dataclass
@@ -18,7 +19,7 @@ class Traces:
     rate_hz: float
     leads: list[str] = field(default_factory=list)
     millivolts: list[NDArray[np.float64]] = field(default_factory=list)
-    patient: str | None = None
+    acquisition: Acquisition = NOTHING_KNOWN
     units: list[str] = field(default_factory=list)
 
     def add(self, lead: str, millivolts: NDArray[np.float64], unit: str) -> None:

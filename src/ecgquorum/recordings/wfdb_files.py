@@ -1,0 +1,75 @@
+"""Which files belong to a WFDB record: its header, its signal files, and the segments of a multi-segment record."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from ecgquorum.errors import RecordingError
+from ecgquorum.recordings.filetree import FileTree
+
+HEADER = ".hea"
+SIGNAL_SUFFIXES = (".dat", ".mat")
+GAP = "~"
+"""Name of a segment, or of a signal file in a layout header, that does not exist."""
+
+
+def signal_files(header: bytes) -> list[str]:
+    """The files beside a WFDB header that it names, each once: signal files, or the headers of segments.
+
+    Paths to other folders are left out.
+    """
+    lines = _lines(header)
+    suffix = HEADER if is_multi_segment(header) else ""
+    names = dict.fromkeys(line[0] for line in lines[1:] if line[0] != GAP)
+    return [f"{name}{suffix}" for name in names if PurePosixPath(name).name == name]
+
+
+def is_multi_segment(header: bytes) -> bool:
+    """Whether a header lists segments, as in `s25047/20 3 125 543240`."""
+    lines = _lines(header)
+    return bool(lines) and "/" in lines[0][0]
+
+
+def _lines(header: bytes) -> list[list[str]]:
+    words = [line.split() for line in header.decode("latin-1").splitlines()]
+    return [line for line in words if line and not line[0].startswith("#")]
+
+
+def list_files(tree: FileTree, name: str) -> list[str]:
+    """The files of the recording `name`: a WFDB header, its segments and signal files, or the one file."""
+    if not name.endswith(HEADER):
+        return [name]
+    folder = PurePosixPath(name).parent
+    files = [name]
+    for file in signal_files(tree.read(name)):
+        inner = (folder / file).as_posix()
+        if file.endswith(HEADER) and tree.size(inner) is not None:
+            files += [inner, *((folder / one).as_posix() for one in signal_files(tree.read(inner)))]
+        else:
+            files.append(inner)
+    return list(dict.fromkeys(files))
+
+
+def segments_and_signals(tree: FileTree, names: Iterable[str]) -> set[str]:
+    """Files that are parts of a multi-segment record: no recordings of their own.
+
+    Headers are read only in folders where one of them has no signal file of its own name, as all multi-segment records
+    or their segments have none.
+    """
+    by_folder: dict[PurePosixPath, list[str]] = defaultdict(list)
+    known = set(names)
+    for name in known:
+        if name.endswith(HEADER):
+            by_folder[PurePosixPath(name).parent].append(name)
+    parts: set[str] = set()
+    for headers in by_folder.values():
+        stems = (name.removesuffix(HEADER) for name in headers)
+        if all(any(f"{stem}{suffix}" in known for suffix in SIGNAL_SUFFIXES) for stem in stems):
+            continue
+        for name in headers:
+            try:
+                if is_multi_segment(tree.read(name)):
+                    parts.update(list_files(tree, name)[1:])
+            except RecordingError:  # one damaged file must not hide the others
+                continue
+    return parts

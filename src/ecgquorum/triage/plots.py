@@ -1,0 +1,67 @@
+"""Draw the first recordings of a worklist on ECG paper, and the windows of long ones over time."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from ecgquorum.ensemble.result import Result
+from ecgquorum.errors import EcgQuorumError
+from ecgquorum.preprocessing.prepare import ANY_RECORDING, ReadOptions, read_recordings
+from ecgquorum.progress import NO_PROGRESS, Progress
+from ecgquorum.recording_plot import Page, plot_recording
+from ecgquorum.recordings.discovery import ReadFailure, locate
+from ecgquorum.recordings.sandbox import LIMITS, SandboxLimits
+from ecgquorum.report.recording_figure import write_sheet
+from ecgquorum.triage.journal import Journal
+from ecgquorum.triage.timeline import plot_timeline
+from ecgquorum.triage.worklist import plot_paths
+
+_DPI = 110
+
+
+def draw_plots(
+    journal: Journal,
+    out: str | Path,
+    n_plots: int,
+    budget: float | None = None,
+    *,
+    options: ReadOptions = ANY_RECORDING,
+    limits: SandboxLimits = LIMITS,
+    progress: Progress = NO_PROGRESS,
+) -> int:
+    """Draw the first `n_plots` recordings of the worklist in `out`/plots, unless they are drawn; returns how many.
+
+    A long recording is drawn from the beginning of its worst window. `write_worklist` links the pictures that exist.
+
+    budget:  as for `write_worklist`
+    options: as for `triage_files`; with `identify`, patient and acquisition are on the plot
+    """
+    out = Path(out)
+    results = islice((entry.result for entry in journal.entries(budget) if entry.result.label), n_plots)
+    waiting = [one for one in results if not plot_paths(out, one)[0].is_file()]
+    for done, one in enumerate(waiting):
+        progress.update("plots", done, len(waiting))
+        for line in _draw(out, one, replace(options, spec=None, recording_bytes=0), limits):
+            progress.log(line)
+    return len(waiting)
+
+
+def _draw(out: Path, result: Result, options: ReadOptions, limits: SandboxLimits) -> Iterator[str]:
+    """Draw one recording; yields what went wrong, which must not stop the worklist."""
+    sheet, timeline = plot_paths(out, result)
+    try:
+        if result.worst_window:
+            write_sheet(plot_timeline(result), timeline, _DPI)
+        (read,) = read_recordings([locate(result.source)], options, limits=replace(limits, n_workers=1))
+        if isinstance(read, ReadFailure):
+            yield f"no plot: {read.reason}"
+            return
+        start_s = math.floor(result.worst_window.start_s) if result.worst_window else 0
+        drawn = plot_recording(
+            read.recording, Page(start_s=start_s), identify=options.identify, measure=options.measure
+        )
+        write_sheet(drawn.figure, sheet, _DPI)
+    except EcgQuorumError as error:
+        yield f"{result.source}: no plot: {error}"

@@ -1,0 +1,191 @@
+"""Tables as people and devices write them."""
+
+import numpy as np
+import pytest
+
+from ecgquorum import read
+from ecgquorum.errors import RecordingError
+from ecgquorum.recordings import FileDefaults
+from ecgquorum.recordings.formats import delimited_text
+
+SAMPLES = np.round(np.sin(np.arange(900) / 9), 4)
+UNITS = FileDefaults(units="mV")
+
+
+def write_rows(path, rows, *above, delimiter=",", encoding="utf-8"):
+    lines = [*above, *(delimiter.join(map(str, row)) for row in rows)]
+    path.write_bytes(("\n".join(lines) + "\n").encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("title", "times"),
+    [
+        ("time", [f"{i / 300:.4f}" for i in range(900)]),
+        ("time (s)", [f"{i / 300:.9f}" for i in range(900)]),
+        ("time_seconds", [f"{i / 300:.16f}" for i in range(900)]),
+        ("time_ms", [f"{i / 0.3:.0f}" for i in range(900)]),
+        ("time_ms", [f"{i / 0.3:.3f}" for i in range(900)]),
+        ("Time [ms]", [f"{i / 0.3:.2f}" for i in range(900)]),
+        ("t", [f"{7.5 + i / 300:.3f}" for i in range(900)]),
+        ("Elapsed time (sec)", [f"{i / 300:.5f}" for i in range(900)]),
+    ],
+)
+def test_times_may_be_rounded_and_in_ms(tmp_path, title, times):
+    found = read(write_rows(tmp_path / "t.csv", zip(times, SAMPLES, strict=True), f"{title},II (mV)"))
+    assert found.rate_hz == pytest.approx(300.0, rel=1e-12)
+    np.testing.assert_allclose(found.signal[0], SAMPLES, atol=1e-6)
+
+
+def test_a_dropped_sample_is_an_error_with_its_line(tmp_path):
+    rows = [(f"{i / 300:.4f}", value) for i, value in enumerate(SAMPLES)]
+    del rows[500]
+    with pytest.raises(RecordingError, match="t.csv: line 502: expected evenly increasing times"):
+        read(write_rows(tmp_path / "t.csv", rows, "time,II (mV)"))
+
+
+def test_times_that_are_coarser_than_a_step_are_refused(tmp_path):
+    rows = [(f"{i / 300:.2f}", value) for i, value in enumerate(SAMPLES)]
+    with pytest.raises(RecordingError, match="evenly increasing times"):
+        read(write_rows(tmp_path / "t.csv", rows, "time,II (mV)"))
+
+
+@pytest.mark.parametrize("title", ["sample_number", "Sample #", "index", ""])
+def test_numbers_of_samples_are_no_lead(tmp_path, title):
+    path = write_rows(tmp_path / "t.csv", enumerate(SAMPLES), f"{title},II_mV")
+    assert read(path, FileDefaults(rate_hz=300)).leads == ("II",)
+
+
+def test_a_gap_in_the_numbers_of_samples_is_an_error_with_its_line(tmp_path):
+    rows = list(enumerate(SAMPLES))
+    del rows[10]
+    with pytest.raises(RecordingError, match="line 12: expected sample numbers that increase by one, found 11 after 9"):
+        read(write_rows(tmp_path / "t.csv", rows, "sample_number,II (mV)"), FileDefaults(rate_hz=300))
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_decimal_commas(tmp_path, delimiter):
+    rows = [(f"{i / 300:.4f}".replace(".", ","), f"{value}".replace(".", ",")) for i, value in enumerate(SAMPLES)]
+    found = read(write_rows(tmp_path / "t.csv", rows, delimiter.join(("time (s)", "II (mV)")), delimiter=delimiter))
+    assert found.rate_hz == pytest.approx(300)
+    np.testing.assert_allclose(found.signal[0], SAMPLES, atol=1e-6)
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_one_column_of_decimal_commas(tmp_path, quote):
+    rows = [(quote + f"{value:.4f}".replace(".", ",") + quote,) for value in SAMPLES]
+    found = read(write_rows(tmp_path / "t.csv", rows, "II (mV)"), FileDefaults(rate_hz=300))
+    np.testing.assert_allclose(found.signal, SAMPLES[None], atol=1e-6)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])
+def test_a_mark_of_byte_order_and_other_encodings(tmp_path, encoding):
+    path = write_rows(tmp_path / "t.csv", zip(SAMPLES * 1000, strict=True), "II (\u00b5V)", encoding=encoding)
+    found = read(path, FileDefaults(rate_hz=300))
+    assert found.leads == ("II",)
+    np.testing.assert_allclose(found.signal[0], SAMPLES, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        ["Device;Holter X", "Sampling rate;300 Hz", "", "I;II"],
+        ["# fs: 300", "# device: Holter X", "I;II"],
+        ["Recorder = Holter X", "Abtastrate: 300,0 Hz", "'I';'II'"],
+    ],
+)
+def test_lines_of_keys_and_values_above_the_table(tmp_path, above):
+    path = write_rows(tmp_path / "t.csv", zip(SAMPLES, SAMPLES, strict=True), *above, delimiter=";")
+    found = read(path, UNITS)
+    assert (found.rate_hz, found.leads, found.acquisition.device) == (300.0, ("I", "II"), "Holter X")
+
+
+def test_a_line_of_units_below_the_titles(tmp_path):
+    rows = [(f"{i / 300:.3f}", value * 1000) for i, value in enumerate(SAMPLES)]
+    found = read(write_rows(tmp_path / "t.csv", rows, "'Elapsed time','MLII'", "'seconds','uV'"))
+    assert (found.rate_hz, found.leads) == (pytest.approx(300), ("MLII",))
+    np.testing.assert_allclose(found.signal[0], SAMPLES, atol=1e-6)
+
+
+APPLE_WATCH = (
+    "Name,Jane Doe",
+    'Date of Birth,"31 Jan 1950"',
+    "Recorded Date,2020-03-04 05:06:07 +0100",
+    "Classification,Sinus Rhythm",
+    "Symptoms,",
+    "Software Version,1.90",
+    'Device,"Watch5,1"',
+    "Sample Rate,513.625 hertz",
+    "",
+    "",
+    "Lead,Lead I",
+    "Unit,\u00b5V",
+    "",
+)
+
+
+def test_the_export_of_apple_watch(tmp_path):
+    found = read(write_rows(tmp_path / "ecg.csv", zip(np.round(SAMPLES * 1000, 3), strict=True), *APPLE_WATCH))
+    assert (found.leads, found.rate_hz, found.unit) == (("I",), 513.625, "\u00b5V")
+    np.testing.assert_allclose(found.signal[0], SAMPLES, atol=1e-6)
+    assert (found.acquisition.name, found.acquisition.birth_date) == ("Jane Doe", "1950-01-31")
+    assert (found.acquisition.time, found.acquisition.device) == ("2020-03-04T05:06:07+01:00", "Watch5,1")
+
+
+def test_titles_as_numpy_writes_them(tmp_path):
+    np.savetxt(tmp_path / "t.csv", np.stack([SAMPLES, SAMPLES], axis=1), delimiter=",", header="I (mV),II (mV)")
+    assert read(tmp_path / "t.csv", FileDefaults(rate_hz=300)).leads == ("I", "II")
+
+
+def test_decimal_commas_between_commas_are_not_taken_for_two_leads(tmp_path):
+    rows = [(f"{value:.4f}".replace(".", ","),) for value in SAMPLES]
+    path = write_rows(tmp_path / "t.csv", rows, "Abtastrate,512 Hertz", "Einheit,\u00b5V", "")
+    with pytest.raises(RecordingError, match="names for its 2 leads"):
+        read(path)
+
+
+def test_other_signals_are_left_out(tmp_path):
+    rows = zip(SAMPLES, SAMPLES, strict=True)
+    assert read(write_rows(tmp_path / "t.csv", rows, "II (mV),RESP (Ohm)"), FileDefaults(rate_hz=300)).leads == ("II",)
+
+
+def test_delimiters_at_the_end_of_lines(tmp_path):
+    path = write_rows(tmp_path / "t.csv", ((value, "") for value in SAMPLES), "II (mV),")
+    assert read(path, FileDefaults(rate_hz=300)).leads == ("II",)
+
+
+def test_two_leads_called_ecg_can_be_named(tmp_path):
+    path = write_rows(tmp_path / "t.csv", zip(SAMPLES, SAMPLES, strict=True), "ECG (mV),ECG (mV)")
+    assert read(path, FileDefaults(rate_hz=300)).leads == ("ECG 1", "ECG 2")
+    assert read(path, FileDefaults(rate_hz=300, leads=("I", "V5"))).leads == ("I", "V5")
+
+
+def test_large_tables_are_read_piece_by_piece(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited_text, "_HEAD_CHARACTERS", 200)
+    monkeypatch.setattr(delimited_text, "_CHUNK_CHARACTERS", 501)
+    path = write_rows(tmp_path / "t.csv", ((f"{i / 300:.4f}", v) for i, v in enumerate(SAMPLES)), "time (s),II (mV)")
+    np.testing.assert_allclose(read(path).signal[0], SAMPLES, atol=1e-6)
+    lines = path.read_text().splitlines()
+    lines[700] = "2.3300,x"
+    path.write_text("\n".join(lines))
+    with pytest.raises(RecordingError, match="line 701: expected 2 numbers on every line, found '2.3300,x'"):
+        read(path)
+
+
+def test_tables_beyond_the_limits_are_refused_with_advice(tmp_path, monkeypatch):
+    path = write_rows(tmp_path / "t.csv", zip(SAMPLES, strict=True), "II (mV)")
+    monkeypatch.setattr(delimited_text, "_MOST_VALUES", 500)
+    with pytest.raises(RecordingError, match="line 902: expected at most 500 numbers.*convert"):
+        read(path, FileDefaults(rate_hz=300))
+    monkeypatch.setattr(delimited_text, "_FILE_BYTES", 500)
+    with pytest.raises(RecordingError, match="expected at most 500 bytes of text.*split it"):
+        read(path, FileDefaults(rate_hz=300))
+
+
+@pytest.mark.slow
+def test_a_table_over_32_mib(tmp_path):
+    n_samples = 3_000_000
+    values = np.round(np.sin(np.arange(n_samples) / 9), 6)
+    np.savetxt(tmp_path / "t.csv", values, fmt="%+.9f", header="II (mV)", comments="")
+    assert (tmp_path / "t.csv").stat().st_size > 32 << 20
+    np.testing.assert_allclose(read(tmp_path / "t.csv", FileDefaults(rate_hz=300)).signal[0], values, atol=1e-6)
