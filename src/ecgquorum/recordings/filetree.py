@@ -94,7 +94,7 @@ class Folder(FileTree):
             unlisted[name_of(error.filename)] = f"the folder cannot be listed: {error.strerror}"
 
         for folder, inner, names in os.walk(self.path, onerror=note):
-            links = (path for path in (Path(folder, name) for name in inner) if path.is_symlink())
+            links = (path for path in (Path(folder, name) for name in inner) if _is_link(path))
             unlisted |= {name_of(path): "a link to a folder, which is not followed" for path in links}
             for path in (Path(folder, name) for name in names):
                 size = _file_size(path)
@@ -184,6 +184,13 @@ def _file_size(path: Path) -> int | None:
     except (OSError, ValueError):
         return None
     return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
+def _is_link(path: Path) -> bool:
+    try:
+        return path.is_symlink()
+    except OSError:  # a path that is too long; listing it says so
+        return False
 
 
 def open_tree(path: Path) -> FileTree:
