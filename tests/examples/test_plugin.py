@@ -118,7 +118,7 @@ def test_triage_reads_the_new_format_in_its_sandbox(run, trained):
     samples = eq.simulate("A", seed=1, seconds=6, leads=("ECG",), rate_hz=250).recording.signal[0]
     (folder / "good.lines").write_text("250\n" + "\n".join(f"{value:.4f}" for value in samples))
     (folder / "bad.lines").write_text("250\n0.1\nno number\n")
-    run("triage", "in", "--model", trained, "--member", "plain", "--budget", "10%", "--out", "sorted")
+    run("triage", "in", "--model", trained, "--member", "plain", "--budget", "10%", "--out", "sorted", code=3)
     with (run.folder / "sorted" / "worklist.csv").open(newline="") as file:
         rows = {row["id"]: row for row in csv.DictReader(file)}
     assert rows["good"]["label"] in ("N", "A", "O", "~")

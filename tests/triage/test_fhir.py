@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from ecgquorum import simulate
 from ecgquorum.cli import app
 from ecgquorum.ensemble.result import Result, failed_result
+from ecgquorum.preprocessing.measurements import Measurements
 from ecgquorum.preprocessing.quality import Finding, Quality, Severity
 from ecgquorum.recordings import Acquisition, ReadFailure, SandboxLimits, write
 from ecgquorum.triage.fhir import REPEATED, REPORTED, UNHASHED, make_device, make_resources, write_fhir
@@ -32,7 +33,7 @@ R4_ELEMENTS = {
     "Device": "resourceType id text identifier status deviceName type version note",
     "Patient": "resourceType id text identifier name gender birthDate",
     "Observation": "resourceType id meta text status category code subject effectiveDateTime valueCodeableConcept "
-    "device component",
+    "valueQuantity device component",
     "DiagnosticReport": "resourceType id meta text identifier status category code subject effectiveDateTime result "
     "conclusion",
     "component": "code valueQuantity valueString valueCodeableConcept",
@@ -155,6 +156,27 @@ def test_patient_time_and_device_are_reported_where_the_result_holds_them(tmp_pa
     made = [one for one in read["Observation"] if one["code"]["text"] == "Acquisition of the ECG"]
     assert [one.get("device", {}).get("reference") for one in made] == [f"Device/{recorder['id']}"] * 2 + [None]
     assert made[0]["component"][0]["valueQuantity"]["value"] == 74
+
+
+def test_measurements_have_loinc_codes_and_units():
+    measured = Measurements(72.0, 0.03, 12, 160.0, 95.0, 400.0, 438.2, 425.1)
+    *observations, report = make_resources(classified(measurements=measured), NAMES)
+    found = {one["code"]["coding"][0]["code"]: one for one in observations if "valueQuantity" in one}
+    values = {code: (one["valueQuantity"]["value"], one["valueQuantity"]["code"]) for code, one in found.items()}
+    assert values == {
+        "8867-4": (72.0, "/min"),
+        "rr-irregularity": (0.03, "1"),
+        "8625-6": (160.0, "ms"),
+        "8633-0": (95.0, "ms"),
+        "8634-8": (400.0, "ms"),
+        "76635-2": (438.2, "ms"),
+        "76634-5": (425.1, "ms"),
+    }
+    for one in found.values():
+        assert validated(one) and set(one) <= set(R4_ELEMENTS["Observation"].split()) and one["status"] == "preliminary"
+        assert {"reference": f"Observation/{one['id']}"} in report["result"]
+    assert len({one["id"] for one in observations}) == len(observations)
+    assert len(make_resources(unread(measurements=measured), NAMES)) == 2, "what cannot be read is not measured"
 
 
 def test_identities_come_from_recording_and_model_alone():

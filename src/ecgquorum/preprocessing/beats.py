@@ -14,6 +14,7 @@ _PIECE_S, _OVERLAP_S = 300.0, 4.0
 _LEVEL_S = 2.0  # each stretch of this length has a beat in it, at 30 beats a minute or more
 _SHARE = 0.35  # of the usual height of beats
 _ALIGN_S = 0.06
+_SMALLEST_MV = 1e-4  # a lead of less in this band holds rounding errors
 
 
 def find_beats(recording: Recording) -> Array:
@@ -38,26 +39,48 @@ def find_beats(recording: Recording) -> Array:
 
 def _peaks(signal: Array, rate_hz: float) -> NDArray[np.int64]:
     """Samples of the beats in (lead, time)."""
-    from scipy.ndimage import maximum_filter1d, percentile_filter, uniform_filter1d
-    from scipy.signal import butter, find_peaks, sosfiltfilt
-
     none = np.zeros(0, dtype=np.int64)
     if signal.shape[1] < rate_hz or rate_hz <= 2.2 * _BAND_HZ[1]:
         return none
-    band = sosfiltfilt(butter(2, _BAND_HZ, "bandpass", fs=rate_hz, output="sos"), signal, axis=1)
-    spread = band.std(axis=1, keepdims=True)
-    usable = spread[:, 0] > 0
+    band = _filter(signal, rate_hz)
+    spread = band.std(axis=1)
+    usable = spread > _SMALLEST_MV
     if not usable.any():
         return none
-    energy = ((band[usable] / spread[usable]) ** 2).mean(axis=0)
-    height = np.sqrt(uniform_filter1d(energy, max(1, round(_SMOOTH_S * rate_hz))))
-    n_level = max(1, round(_LEVEL_S * rate_hz))
-    tops = maximum_filter1d(height, n_level)[:: max(1, n_level // 2)]
-    usual = np.repeat(percentile_filter(tops, 50, size=9), max(1, n_level // 2))[: len(height)]
-    usual = np.pad(usual, (0, len(height) - len(usual)), mode="edge")
-    peaks, _ = find_peaks(height, distance=max(1, round(_REFRACTORY_S * rate_hz)))
-    peaks = peaks[height[peaks] >= _SHARE * usual[peaks]]
-    return _align(peaks, band[usable] / spread[usable], max(1, round(_ALIGN_S * rate_hz)))
+    band = band[usable] / spread[usable, None]
+    n_smooth = max(1, round(_SMOOTH_S * rate_hz))
+    height = np.sqrt(np.convolve((band**2).mean(axis=0), np.full(n_smooth, 1 / n_smooth), mode="same"))
+    is_top = np.zeros(len(height), dtype=bool)
+    is_top[1:-1] = (height[1:-1] > height[:-2]) & (height[1:-1] >= height[2:])
+    is_top &= height >= _SHARE * _usual_height(height, round(_LEVEL_S * rate_hz))
+    peaks = _keep_highest(np.flatnonzero(is_top), height, round(_REFRACTORY_S * rate_hz))
+    return _align(peaks, band, max(1, round(_ALIGN_S * rate_hz)))
+
+
+def _filter(signal: Array, rate_hz: float) -> Array:
+    """The band of the QRS complex, by a filter without phase and with soft edges."""
+    low, high = _BAND_HZ
+    hertz = np.fft.rfftfreq(signal.shape[1], 1 / rate_hz)
+    gain = np.exp(-0.5 * ((hertz - (low + high) / 2) / ((high - low) / 2)) ** 4)
+    return np.asarray(np.fft.irfft(np.fft.rfft(signal, axis=1) * gain, signal.shape[1], axis=1))
+
+
+def _usual_height(height: Array, n_level: int) -> Array:
+    """At each sample, the median of the largest heights of the nine stretches around it."""
+    n_levels = -(-len(height) // n_level)
+    padded = np.pad(height, (0, n_levels * n_level - len(height)))
+    tops = np.pad(padded.reshape(n_levels, n_level).max(axis=1), 4, mode="edge")
+    return np.repeat(np.median(np.lib.stride_tricks.sliding_window_view(tops, 9), axis=1), n_level)[: len(height)]
+
+
+def _keep_highest(peaks: NDArray[np.int64], height: Array, n_apart: int) -> NDArray[np.int64]:
+    """Of peaks that are too close for two beats, the higher one."""
+    is_near, kept = np.zeros(len(height), dtype=bool), []
+    for peak in peaks[np.argsort(-height[peaks], kind="stable")]:
+        if not is_near[peak]:
+            kept.append(peak)
+            is_near[max(0, peak - n_apart + 1) : peak + n_apart] = True
+    return np.array(sorted(kept), dtype=np.int64)
 
 
 def _align(peaks: NDArray[np.int64], band: Array, n_around: int) -> NDArray[np.int64]:

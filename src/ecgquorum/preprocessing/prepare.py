@@ -118,7 +118,7 @@ def read_recordings(
 
 def reading_sandbox(options: ReadOptions, limits: SandboxLimits = LIMITS) -> Sandbox[PreparedRecording | ReadFailure]:
     """Worker processes that read and prepare recordings, for a caller that keeps them between batches."""
-    return Sandbox(prepare_recording, (options,), limits)
+    return Sandbox(prepare_recording, (options,), limits, ("neurokit2",) if options.measure else ())
 
 
 def _locate(path: str | Path | RecordingPath) -> Iterable[RecordingPath | ReadFailure]:

@@ -189,7 +189,7 @@ def _file_size(path: Path) -> int | None:
 def _is_link(path: Path) -> bool:
     try:
         return path.is_symlink()
-    except OSError:  # a path that is too long
+    except OSError:  # a path that is too long; listing it says so
         return False
 
 

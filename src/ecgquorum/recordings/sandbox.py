@@ -4,6 +4,7 @@ A file that crashes its reader, takes too long or needs too much memory becomes 
 affected. Outcomes come in the order of the paths, and only a few files are read ahead.
 """
 
+import importlib
 import resource
 import time
 from collections import deque
@@ -47,15 +48,23 @@ class Sandbox(Generic[T]):
     """Worker processes that call one function for many recordings; use as a context.
 
     function: returns what was read, or raises; runs as `function(*common, path)` in the workers
+    preload:  modules that workers import when they start, which counts within no limit
     """
 
-    def __init__(self, function: ReadFunction[T], common: tuple[Any, ...] = (), limits: SandboxLimits = LIMITS) -> None:
+    def __init__(
+        self,
+        function: ReadFunction[T],
+        common: tuple[Any, ...] = (),
+        limits: SandboxLimits = LIMITS,
+        preload: tuple[str, ...] = (),
+    ) -> None:
         self._limits = limits
+        self._preload = preload
         self._work = Work.prepare(_call, (function, common))
         self._workers: list[WorkerProcess] = []
 
     def _start(self) -> WorkerProcess:
-        arguments = (self._limits.memory_bytes, READERS.registered)
+        arguments = (self._limits.memory_bytes, READERS.registered, self._preload)
         worker = WorkerProcess(_limit_process, *arguments, time_limit_s=self._limits.seconds)
         self._workers.append(worker)
         return worker
@@ -160,8 +169,10 @@ def _call(function: ReadFunction[T], common: tuple[Any, ...], path: RecordingPat
         return describe_failure(error, path)
 
 
-def _limit_process(memory_bytes: int, readers: Mapping[str, Any]) -> None:
+def _limit_process(memory_bytes: int, readers: Mapping[str, Any], preload: tuple[str, ...]) -> None:
     """Limit the memory of this worker, and register the readers that the parent has registered."""
+    for module in preload:
+        importlib.import_module(module)
     for name, reader in readers.items():
         if name not in READERS:
             READERS.register(name, reader)

@@ -33,8 +33,8 @@ from ecgquorum.triage.fhir_elements import (
     make_quantity,
     make_texts,
 )
-from ecgquorum.triage.fhir_measurements import Measure, measured_values
-from ecgquorum.triage.fhir_patient import context, make_patient, make_recorder, make_recording_facts
+from ecgquorum.triage.fhir_measurements import Measure, list_measurements
+from ecgquorum.triage.fhir_patient import make_context, make_patient, make_recorder, make_recording_facts
 
 REPORTED, REPEATED, UNHASHED = "reported", "repeated", "unhashed"
 """A recording has a report; another recording with the same content has it; its files could not be hashed."""
@@ -120,7 +120,7 @@ def make_resources(result: Result, names: Mapping[str, str]) -> list[Resource]:
     """
     classified = result.decision != UNREADABLE
     observations = [*([_classification(result, names)] if classified else []), _quality(result)]
-    observations += [_measured(result, measure, value) for measure, value in measured_values(result)]
+    observations += [_make_measurement(result, measure, value) for measure, value in list_measurements(result)]
     if result.acquisition:
         observations.append(_acquisition(result))
     identifiers = [make_identifier("recording-sha256", result.sha256)]
@@ -134,7 +134,7 @@ def make_resources(result: Result, names: Mapping[str, str]) -> list[Resource]:
         "status": "partial" if classified else "cancelled",
         "category": [{"coding": [_ELECTROCARDIAC], "text": "Electrocardiac"}],
         "code": {"coding": [_STUDY], "text": "ECG, read by software"},
-        **context(result),
+        **make_context(result),
         "result": [{"reference": f"Observation/{one['id']}"} for one in observations],
         "conclusion": conclusion,
     }
@@ -219,7 +219,7 @@ def _quality(result: Result) -> Resource:
     return observation | ({"component": components} if components else {})
 
 
-def _measured(result: Result, measure: Measure, value: float) -> Resource:
+def _make_measurement(result: Result, measure: Measure, value: float) -> Resource:
     """A measurement, with its LOINC code where there is one."""
     text = f"{measure.title} {value:g} {measure.unit}".strip()
     return {
@@ -254,7 +254,7 @@ def _observation(result: Result, code: Resource) -> Resource:
         "category": [{"coding": [_PROCEDURE], "text": "Procedure"}],
         "code": code,
         "device": {"reference": f"Device/{derive_id('Device', '', result.model_sha256)}"},
-        **context(result),
+        **make_context(result),
     }
 
 

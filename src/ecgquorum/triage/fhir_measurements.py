@@ -35,7 +35,7 @@ MEASURES = (
 )
 
 
-def measured_values(result: Result) -> Iterator[tuple[Measure, float]]:
+def list_measurements(result: Result) -> Iterator[tuple[Measure, float]]:
     """The measurements of a recording that could be read."""
     if result.decision != UNREADABLE:
         for measure in MEASURES:

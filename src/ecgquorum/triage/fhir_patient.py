@@ -48,7 +48,7 @@ def make_recorder(result: Result) -> Resource | None:
     }
 
 
-def context(result: Result) -> Resource:
+def make_context(result: Result) -> Resource:
     """`subject` and `effectiveDateTime` of a resource about the recording, as far as they are known."""
     found: Resource = {}
     if _has_patient(result.acquisition):
