@@ -57,9 +57,11 @@ format: install-all
 clean:
 	rm -rf $(VENV) runs
 
-MODELS := physionet2017-compact cpsc2018-compact
+RESULTS := physionet2017 cpsc2018
+MODELS := $(RESULTS) physionet2017-compact
 
 docs: install-all  ## generated pages: the command line reference, the results page, the model cards
 	$(BIN)/python -m typer ecgquorum.cli utils docs --name ecgquorum --title "Command line" --output docs/cli.md
-	$(BIN)/ecgquorum report $(MODELS:%=docs/results/%.json) --out docs/results.md
+	$(BIN)/ecgquorum report $(RESULTS:%=docs/results/%.json) --out docs/results.md
+	$(BIN)/ecgquorum report docs/results/physionet2017-compact.json --out docs/results-hardened.md
 	$(foreach model,$(MODELS),$(BIN)/ecgquorum card $(model) --out docs/models/$(model).md &&) true

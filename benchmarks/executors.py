@@ -46,7 +46,7 @@ def time_task_ms(executor: Executor) -> float:
 
 def time_triage_s(folder: Path, out: Path, executor: Executor | None) -> float:
     """Seconds of a triage, including start-up, without loading the model."""
-    ensemble = load_ensemble("physionet2017-compact")
+    ensemble = load_ensemble("physionet2017")
     begun = time.perf_counter()
     limits = SandboxLimits(1 if executor else 2)
     with triage_files(ensemble, Threshold(0.5), [folder], out, executor=executor, limits=limits):

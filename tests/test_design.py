@@ -32,7 +32,7 @@ def batch():
 
 
 def test_use_what_ships(tmp_path):
-    ensemble = eq.load_ensemble("physionet2017-compact")
+    ensemble = eq.load_ensemble("physionet2017")
     recording = eq.simulate("A", seed=1, leads=("ECG",), rate_hz=RATE_HZ).recording
     path = eq.write(recording, tmp_path / "A00001.hea")
     prediction = ensemble.predict(path)

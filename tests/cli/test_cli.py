@@ -43,7 +43,7 @@ def test_help_and_version(ecgquorum):
         ["cohort", "fetch"],
     ):
         assert "Usage" in ecgquorum(*command, "--help").stdout
-    assert "physionet2017-compact" in ecgquorum("train", "--help").stdout
+    assert "physionet2017" in ecgquorum("train", "--help").stdout
 
 
 def test_cohort_train_predict(ecgquorum, tmp_path, record):
@@ -178,7 +178,7 @@ def test_a_study_from_the_command_line(ecgquorum, tiny_study, tmp_path):
     [
         (["report", "nowhere.json", "--out", "x"], "nowhere.json: cannot read the scorecard"),
         (["study", "nowhere.toml", "--out", "x"], "nowhere.toml: expected a recipe file"),
-        (["study", "physionet2017-compact", "--out", "x"], "give --cohort DIR"),
+        (["study", "physionet2017", "--out", "x"], "give --cohort DIR"),
         (["study", "demo", "--out", "x", "--strategies", "dec+prat"], "no strategy is called 'prat'"),
         (["study", "demo", "--out", "x", "--strategies", ""], "compare: expected at least 1, found 0"),
         (
@@ -302,7 +302,7 @@ def test_predict_tells_every_finding_of_the_guard(ecgquorum, tmp_path):
     recording.signal[7] = 0.1
     recording.signal[8, 1000:2500] = 0.0
     write(recording, tmp_path / "dead.npz")
-    command = ("predict", tmp_path / "dead.npz", "--model", "cpsc2018-compact")
+    command = ("predict", tmp_path / "dead.npz", "--model", "cpsc2018")
     printed = ecgquorum(*command)
     assert "lead off on V2: a constant signal" in printed.stderr and "flat line on V3: for 3.0 s" in printed.stderr
     assert "/min, RR irregularity 0.0" in printed.stdout
@@ -345,9 +345,9 @@ def test_plot_errors_are_one_line(ecgquorum, record, tmp_path, monkeypatch):
         ((record, "--speed", 30), "speed: expected 12.5, 25, 50 mm/s, found 30"),
         ((record, "--gain", 15), "gain: expected 5, 10, 20 mm/mV, found 15"),
         ((record, "--start", 60), "cannot start at 60 s; the recording lasts 6 s"),
-        ((record, "--model", "physionet2017-compact"), "--model needs --map gradient or --map occlusion"),
+        ((record, "--model", "physionet2017"), "--model needs --map gradient or --map occlusion"),
         ((record, "--map", "gradient", "--model", "nobody"), "nobody: expected the folder of a bundle"),
-        ((record, "--map", "gradient", "--model", "cpsc2018-compact"), "found only ECG"),
+        ((record, "--map", "gradient", "--model", "cpsc2018"), "found only ECG"),
     ):
         assert expected in one_line(ecgquorum("plot", *arguments, code=1).stderr)
     assert not list(tmp_path.glob("*.png"))

@@ -38,7 +38,7 @@ def imported(tmp_path):
         ["--help"],
         ["--version"],
         ["train", "--help"],
-        ["card", "physionet2017-compact"],
+        ["card", "physionet2017"],
         ["simulate", "N", "--out", "n.csv", "--seconds", "2"],
         ["convert", "sample:af", "af.edf"],
         ["plot", "sample:af"],

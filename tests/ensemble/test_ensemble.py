@@ -65,7 +65,7 @@ def test_a_lead_set_to_zero_gives_a_notice(tmp_path):
     signal = np.array(simulate("Normal", seed=0, seconds=5).recording.signal)
     signal[7, : signal.shape[1] * 3 // 4] = np.nan
     path = write(Recording("r", signal, 300.0, STANDARD_LEADS), tmp_path / "r.npz")
-    (answer,) = predict_files(load_ensemble("cpsc2018-compact"), [path])
+    (answer,) = predict_files(load_ensemble("cpsc2018"), [path])
     assert answer.notices == ("mostly missing, set to zero: V2",) and str(answer.quality.severity) == "doubtful"
 
 
@@ -120,4 +120,4 @@ def test_every_finding_of_the_guard_is_a_warning():
     recording = simulate("Normal", seed=1, seconds=10, rate_hz=500).recording
     recording.signal[7] = 0.1
     with pytest.warns(QualityWarning, match="lead off on V2: a constant signal"):
-        load_ensemble("cpsc2018-compact").predict(recording)
+        load_ensemble("cpsc2018").predict(recording)

@@ -59,7 +59,7 @@ def test_the_graph_agrees_with_the_ensemble(kind, width, n_leads, scaling, tmp_p
         np.testing.assert_allclose(found["uncertainty"], said.uncertainty, atol=TOLERANCE / 0.19)  # its range
 
 
-@pytest.mark.parametrize("name", ["physionet2017-compact", "cpsc2018-compact", "trained dec+part"])
+@pytest.mark.parametrize("name", ["physionet2017", "cpsc2018", "trained dec+part"])
 def test_ensembles_with_frequency_bands_export(name, request, tmp_path):
     is_trained = name == "trained dec+part"
     ensemble = load_ensemble(request.getfixturevalue("tiny_study") / "runs" / "dec+part" if is_trained else name)

@@ -14,7 +14,7 @@ from ecgquorum.ensemble.prediction import TOLERANCE
 from ecgquorum.preprocessing import read_recordings
 from ecgquorum.preprocessing.input_spec import pad_or_cut
 
-NAMES = ["physionet2017-compact", "cpsc2018-compact"]
+NAMES = ["physionet2017", "cpsc2018"]
 MAKE = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
@@ -89,7 +89,7 @@ def test_float32_is_exact_enough(name):
 
 
 def test_real_recordings_have_the_same_answers_one_by_one(real_data):
-    ensemble = load_ensemble("physionet2017-compact")
+    ensemble = load_ensemble("physionet2017")
     outcomes = read_recordings([real_data / "physionet2017/training2017.zip"], sandbox=False)
     recordings = [outcome.recording for _, outcome in zip(range(40), outcomes, strict=False)]
     alone = np.concatenate([ensemble.predict(one).member_probs for one in recordings])

@@ -29,9 +29,7 @@ def test_a_sample_is_what_its_header_says(name):
     assert f"simulate {label} --seed {options['seed']}" in resolve_sample(f"sample:{name}").read_text()
 
 
-@pytest.mark.parametrize(
-    ("name", "model", "label"), [("af", "physionet2017-compact", "A"), ("lbbb", "cpsc2018-compact", "LBBB")]
-)
+@pytest.mark.parametrize(("name", "model", "label"), [("af", "physionet2017", "A"), ("lbbb", "cpsc2018", "LBBB")])
 def test_the_ensembles_that_ship_recognise_the_samples(name, model, label):
     assert load_ensemble(model).predict(f"sample:{name}").labels == (label,)
 

@@ -170,8 +170,8 @@ def test_impossible_training_is_refused_before_anything_is_written(tiny_cohort, 
         text = TOY.replace(old, new).replace("batch_size = 24", "batch_size = 17")
         with pytest.raises(TrainingError, match=reason):
             train_ensemble(parse_recipe(text).with_strategy(strategy), tiny_cohort, tmp_path / "run")
-    with pytest.raises(TrainingError, match="cpsc2018-compact is for 12 leads"):
-        train_ensemble(load_recipe("cpsc2018-compact"), tiny_cohort, tmp_path / "run")
+    with pytest.raises(TrainingError, match="cpsc2018 is for 12 leads"):
+        train_ensemble(load_recipe("cpsc2018"), tiny_cohort, tmp_path / "run")
     assert not list(tmp_path.iterdir())
 
 

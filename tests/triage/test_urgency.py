@@ -73,7 +73,7 @@ def test_rules_are_kept_in_a_card():
 
 
 def test_shipped_bundles_have_usual_rules():
-    ensemble = load_ensemble("cpsc2018-compact")
+    ensemble = load_ensemble("cpsc2018")
     assert urgency_of(ensemble) == Urgency(("STE", "STD", "AF"))
     ensemble.card["policy"]["urgency"] = RULES.card()
     assert urgency_of(ensemble) == RULES

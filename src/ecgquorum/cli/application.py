@@ -79,7 +79,7 @@ Measure = Annotated[
     bool, typer.Option("--measure", help="Also measure PR, QRS, QT and QTc, with the package neurokit2.")
 ]
 Model = Annotated[
-    str, typer.Option(help="A bundle's folder (written by `train`), or one that ships: for 12 leads cpsc2018-compact.")
+    str, typer.Option(help="A bundle's folder (written by `train`), or one that ships: for 12 leads cpsc2018.")
 ]
 MemberName = Annotated[
     str | None,
@@ -94,7 +94,7 @@ Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 
 INTERRUPTED = 130
-DEFAULT_MODEL = "physionet2017-compact"
+DEFAULT_MODEL = "physionet2017"
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 token_app = typer.Typer(cls=Group, help="Access tokens of the review desk: add, list, revoke.", no_args_is_help=True)
 audit_app = typer.Typer(cls=Group, help="The review desk's audit log.", no_args_is_help=True)
 
-DEMO_MODEL = "cpsc2018-compact"
+DEMO_MODEL = "cpsc2018"
 Data = Annotated[Path, typer.Option(help="The desk's folder: uploaded files and the database.")]
 Database = Annotated[
     str, typer.Option(help="Another database: postgresql://USER@HOST/NAME. Default: SQLite in --data.")

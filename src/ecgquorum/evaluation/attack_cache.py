@@ -68,6 +68,8 @@ class AttackJob:
 
     def start_from(self, change: Tensor) -> "AttackJob":
         """The same attack, started from a change that is known."""
+        if not isinstance(self.condition.attack, SAP):
+            raise TypeError(f"{type(self.condition.attack).__name__} does not start from another attack")
         attack = dataclasses.replace(self.condition.attack, start=change)
         return dataclasses.replace(self, condition=dataclasses.replace(self.condition, attack=attack))
 

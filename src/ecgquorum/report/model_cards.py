@@ -131,7 +131,10 @@ def _describe_hardening(recipe: Recipe | None) -> str:
     harden = recipe.strategies.get("harden") if recipe and "harden" in recipe.parts else None
     if not harden:
         return ""
-    return f"{100 * harden['share']:g} % of every batch was attacked with one step of up to {harden['epsilon']:g}"
+    which = ", ".join(map(str, harden.get("members") or ()))
+    return (f"members {which}: " if which else "") + (
+        f"{100 * harden['share']:g} % of every batch was attacked with one step of up to {harden['epsilon']:g}"
+    )
 
 
 def _describe_bands(card: Mapping[str, Any]) -> str:
