@@ -141,9 +141,7 @@ def describe_shift(conditions: Iterable[TransformCondition]) -> dict[str, Any]:
 def _name(one: SignalTransform, registry: Registry[Any]) -> str:
     """The name in the registry, or that of the class, with the options that are not the defaults."""
     name = registry.name_of(type(one))
-    options = [
-        f"{field.name}={getattr(one, field.name)}"
-        for field in (dataclasses.fields(one) if dataclasses.is_dataclass(one) else ())
-        if field.compare and field.name != "severity" and getattr(one, field.name) != field.default
-    ]
+    fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(one) if dataclasses.is_dataclass(one) else ()
+    chosen = [field for field in fields if field.compare and getattr(one, field.name) != field.default]
+    options = [f"{field.name}={getattr(one, field.name)}" for field in chosen if field.name != "severity"]
     return " ".join([type(one).__name__ if ":" in name else name, *options])
