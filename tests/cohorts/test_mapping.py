@@ -73,6 +73,7 @@ def test_a_class_that_is_held_out_is_unseen(tiny_cohort):
     np.testing.assert_array_equal(kept.unseen_signal("O", "train", 0), tiny_cohort.signal(first))
     with pytest.raises(CohortError, match="hold_out: expected one of at least three classes, N, A, O, ~, found 'X'"):
         hold_out_class(tiny_cohort, "X")
+    assert hold_out_class(tiny_cohort, "X", required=False) is tiny_cohort
 
 
 def test_wrong_maps_are_refused_with_a_reason(twelve_leads, tmp_path):

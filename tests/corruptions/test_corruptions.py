@@ -112,6 +112,15 @@ def test_gaps_of_a_recording_stay(recording):
     assert np.isnan(changed.signal[:, 100:150]).all() and np.isfinite(changed.signal[:, 150:]).all()
 
 
+def test_gaps_of_an_array_are_filled_before_it_is_corrupted(recording):
+    gaps = recording.signal.astype(np.float64)
+    gaps[:, 100:150] = np.nan
+    whole = eq.InputSpec(STANDARD_LEADS, RATE_HZ, "none").fit(eq.Recording("gaps", gaps, RATE_HZ, STANDARD_LEADS))
+    for name in ("muscle", "clipping", "rate-error"):
+        found, expected = (build_corruption(name, 3)(one, RATE_HZ, generator=generator()) for one in (gaps, whole))
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 def test_an_amplitude_error_multiplies_or_divides(recording):
     factors = {
         round(

@@ -7,11 +7,17 @@ import pytest
 
 import ecgquorum as eq
 from ecgquorum import Cohort, Scorecard, evaluate, load_ensemble, metrics
-from ecgquorum.corruptions import AmplitudeError, Corruption, Muscle, list_corruptions
+from ecgquorum.cohorts import hold_out_class
+from ecgquorum.corruptions import AmplitudeError, Corruption, Mains, Muscle, RightLeftArmReversal, list_corruptions
 from ecgquorum.errors import CorruptionError, ScorecardError
 from ecgquorum.evaluation import EvaluationOptions, merge_scorecards
-from ecgquorum.evaluation.corruption_summary import collect_corrupted
+from ecgquorum.evaluation.corruption_summary import CorruptedPredictions, collect_corrupted, summary_values
+from ecgquorum.evaluation.data import open_data
+from ecgquorum.evaluation.predictions import LabelledPredictions
+from ecgquorum.evaluation.shift_metrics import shift_values
+from ecgquorum.evaluation.transform_conditions import corruption_conditions, ood_conditions
 from ecgquorum.metrics.conformal import conformal_quantile, prediction_sets
+from ecgquorum.recordings import STANDARD_LEADS
 
 OPTIONS = EvaluationOptions(masking_records=0, severities=(1, 5), shift_records=12, ood=("flat", "time-reversed"))
 KINDS = ["muscle", "lead-off", "amplitude-error"]
@@ -134,6 +140,73 @@ def test_strategies_are_compared_on_all_corruptions_together(shifted):
     assert {one.target for one in shifted.comparisons} == {"", "corruption"}
 
 
+def predict(n_wrong, n_records=20):
+    """Predictions of class 0, of which the first ones are wrong."""
+    labels = (np.arange(n_records) < n_wrong).astype(np.int64)
+    return LabelledPredictions(labels, np.tile([[0.7, 0.3]], (n_records, 1, 1)), np.zeros(n_records))
+
+
+def test_corruption_errors_are_relative_to_those_of_the_reference():
+    everyone = np.arange(20)
+    own = CorruptedPredictions(
+        everyone, predict(2), {"a": {1.0: predict(4), 5.0: predict(8)}, "b": {1.0: predict(2), 5.0: predict(6)}}
+    )
+    reference = CorruptedPredictions(
+        everyone, predict(1), {"a": {1.0: predict(2), 5.0: predict(4)}, "b": {1.0: predict(6), 5.0: predict(10)}}
+    )
+    found = {one.metric: one.estimate.value for one in summary_values(own, reference, "reference")}
+    assert found["mean_corruption_error"] == pytest.approx((12 / 6 + 8 / 16) / 2)
+    assert found["relative_corruption_error"] == pytest.approx((20 / 4 - 2) / (22 / 4 - 1))
+    spared = replace(reference, kinds=reference.kinds | {"b": {1.0: predict(0), 5.0: predict(0)}})
+    found = {one.metric: one.estimate.value for one in summary_values(own, spared, "reference")}
+    assert found["mean_corruption_error"] == pytest.approx(12 / 6)
+
+
+def test_errors_at_other_severities_or_of_other_recordings_are_not_compared():
+    own = CorruptedPredictions(np.arange(20), predict(2), {"a": {1.0: predict(4)}})
+    for other in (
+        replace(own, kinds={"a": {5.0: predict(4)}}),
+        replace(own, positions=np.arange(1, 21)),
+        replace(own, kinds={"b": {1.0: predict(4)}}),
+    ):
+        assert own.is_paired(own) and not own.is_paired(other)
+        assert "mean_corruption_error" not in {one.metric for one in summary_values(own, other, "reference")}
+
+
+def test_merged_ensembles_of_different_severities_have_no_common_summary(tiny_study, cohort):
+    cards = [
+        evaluate(
+            {name: load_ensemble(tiny_study / "runs" / name)},
+            cohort,
+            corruptions=[Muscle(severity=severity)],
+            options=replace(OPTIONS, ood=()),
+        )
+        for name, severity in (("baseline", 1), ("dec+part", 5))
+    ]
+    (merged,) = merge_scorecards(cards)
+    errors = [row.ensemble for row in merged.find(metric="mean_corruption_error")]
+    assert errors == ["baseline"] and not [one for one in merged.comparisons if one.attack == "all corruptions"]
+
+
+def test_deferral_and_sets_follow_from_natural_recordings():
+    """In half 0 the true class has 0.9, in half 1 it has 0.6; the sets of each half are fitted on the other."""
+    halves = np.repeat([0, 1], 40)
+    probs = np.where(halves[:, None] == 0, [0.9, 0.05, 0.05], [0.6, 0.2, 0.2])
+    natural = LabelledPredictions(np.zeros(80, dtype=np.int64), probs[:, None], np.zeros(80))
+    positions, doubtful, certain = np.array([0, 1, 78, 79]), [0.55, 0.3, 0.15], [0.95, 0.04, 0.01]
+    shifted = np.array([doubtful, doubtful, doubtful, certain])
+    predictions = LabelledPredictions(np.array([0, 1, 1, 1]), shifted[:, None], np.zeros(4))
+    found = {
+        (one.metric, one.detail): one.estimate.value
+        for one in shift_values(predictions, natural, positions, halves, ("a", "b", "c"))
+    }
+    assert found["conformal_set_size", "90 %"] == np.mean([1, 1, 2, 1])  # up to 0.6 in half 0, up to 0.9 in half 1
+    assert found["conformal_coverage", "90 %"] == np.mean([True, False, True, False])
+    assert found["predicted_share", "a"] == 1 and found["predicted_share", "b"] == 0
+    assert found["deferred_at_10", "confidence"] == 0.75  # 0.45 is above all natural ones
+    assert found["missed_errors_at_10", "confidence"] == 0.25
+
+
 def test_prediction_sets_of_a_half_are_fitted_on_the_other(shifted):
     for e in range(2):
         coverage = shifted.estimate(ensemble=shifted.ensembles[e].name, attack="natural", metric="conformal_coverage")
@@ -183,6 +256,60 @@ def test_arrays_are_corrupted_without_their_padding(cohort, baseline):
     assert set(seen) == {(1, int(batch.valid[0].sum()))}
     assert (card.examples[0].attacked[1] == 1).all()
     np.testing.assert_allclose(card.predictions[0, 1].raw_member_probs.std(axis=0), 0, atol=1e-5)
+
+
+def test_arrays_that_are_scaled_to_their_peak_are_scaled_anew(cohort, baseline):
+    """As recordings of a cohort are, so that an amplitude error changes nothing."""
+    baseline.input = replace(baseline.input, scaling="unit")
+    batch = cohort.batch(cohort.part("test")[:3], baseline.input)
+    data = open_data((batch.signal, batch.label), "test", baseline)
+    (error,) = corruption_conditions([AmplitudeError(severity=5)], (5,), data.leads, None)
+    positions = np.arange(3)
+    changed = data.batch_changed(data.change(positions, range(3), error, 0), positions, baseline.input)
+    np.testing.assert_allclose(changed.signal.numpy(), batch.signal.numpy(), atol=1e-6)
+
+
+def test_a_corruption_that_is_there_or_not_has_severity_1_however_it_is_given():
+    for one in ("reversal-ra-la", RightLeftArmReversal(), RightLeftArmReversal(severity=5)):
+        (found,) = corruption_conditions([one], (3, 5), STANDARD_LEADS, None)
+        assert str(found.condition) == "reversal-ra-la, severity 1"
+
+
+def test_options_are_part_of_the_name_so_that_conditions_are_not_mixed():
+    found = corruption_conditions([Mains(mains_hz=50.0), Mains(mains_hz=60.0), Mains()], (3,), ("ECG",), None)
+    assert [one.name for one in found] == ["mains mains_hz=50.0", "mains mains_hz=60.0", "mains"]
+
+    class Other(Muscle):
+        """Not a dataclass of its own, so every instance of a name must be the same."""
+
+        def __eq__(self, other):
+            return self is other
+
+        __hash__ = None
+
+    with pytest.raises(CorruptionError, match="two different sets out of distribution are called Other"):
+        ood_conditions([Other(), Other()], ("ECG",), {}, None)
+
+
+def test_unseen_recordings_are_drawn_at_random(cohort, baseline):
+    data = open_data(hold_out_class(cohort, "O"), "test", baseline)
+    n_unseen = data.unseen_classes["O"]
+    (unseen,) = ood_conditions(["unseen"], data.leads, data.unseen_classes, n_unseen // 2)
+    every = [data.cohort.unseen_signal("O", "test", i) for i in range(n_unseen)]
+    drawn = [
+        tuple(
+            next(i for i, one in enumerate(every) if np.array_equal(one, signal))
+            for signal in data.change(np.arange(n_unseen // 2), range(n_unseen // 2), unseen, seed)
+        )
+        for seed in range(4)
+    ]
+    assert all(len(set(one)) == n_unseen // 2 for one in drawn) and len(set(drawn)) > 1
+
+
+def test_a_wrong_reference_is_refused_before_any_work(cohort, baseline, monkeypatch):
+    monkeypatch.setattr(type(baseline), "member_outputs", lambda *_: pytest.fail("classified before the check"))
+    with pytest.raises(ScorecardError, match="no ensemble 'x' to compare with"):
+        evaluate(baseline, cohort, corruptions=["muscle"], options=replace(OPTIONS, reference="x"))
 
 
 def test_wrong_names_are_refused(cohort, baseline):

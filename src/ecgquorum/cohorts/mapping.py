@@ -138,11 +138,16 @@ class MappedCohort(Cohort):
         self._spec.fit(self.base.recording(first), self.map.lead)
 
 
-def hold_out_class(cohort: Cohort, name: str | None) -> Cohort:
-    """Return the cohort without the recordings of one class, which becomes an unseen one; None: as it is."""
+def hold_out_class(cohort: Cohort, name: str | None, *, required: bool = True) -> Cohort:
+    """Return the cohort without the recordings of one class, which becomes an unseen one; None: as it is.
+
+    required: whether a cohort that does not have the class is an error, or returned as it is
+    """
     if name is None or (
         isinstance(cohort, MappedCohort) and name in cohort.base.classes and name not in cohort.classes
     ):
+        return cohort
+    if name not in cohort.classes and not required:
         return cohort
     if name not in cohort.classes or len(cohort.classes) < 3:
         raise CohortError(

@@ -5,7 +5,7 @@ another folder.
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
@@ -28,7 +28,7 @@ class RecordedNoise(AdditiveNoise):
     folder: with the records bw, em and ma; "": the environment variable ECGQUORUM_NSTDB, or data/nstdb
     """
 
-    folder: str = ""
+    folder: str = field(default="", compare=False)
 
     record: ClassVar[str]
     above_hz: ClassVar[float] = 0.0

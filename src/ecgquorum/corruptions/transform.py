@@ -48,8 +48,8 @@ class SignalTransform(ABC):
         valid:     True on samples that may change, False on padding; (time,), or (record, 1, time); None: all
         generator: source of randomness; the same one gives the same result; None: a generator with seed 0
 
-        A sample that goes missing is NaN in a Recording. In an array it is filled as for a model: a gap linearly, a
-        lead that is mostly missing by others where they determine it, or by zeros.
+        A sample that is or goes missing is NaN in a Recording. In an array it is filled as for a model: a gap linearly,
+        a lead that is mostly missing by others where they determine it, or by zeros.
         """
         rng = np.random.default_rng(0) if generator is None else generator
         if isinstance(signal, Recording):
@@ -98,7 +98,8 @@ class SignalTransform(ABC):
         samples = np.flatnonzero(valid.any(axis=0))
         if len(samples):
             span = slice(samples[0], samples[-1] + 1)
-            found = fill_missing(self.change(changed[:, span], rate_hz, leads, rng), rate_hz, leads)
+            whole = fill_missing(changed[:, span], rate_hz, leads)
+            found = fill_missing(self.change(whole, rate_hz, leads, rng), rate_hz, leads)
             changed[:, span] = np.where(valid[:, span], found, changed[:, span])
         return changed
 

@@ -124,8 +124,7 @@ def _compare_corrupted(
         replicates = {e: replicate(make_metric(one), one.n_records) for e, one in found.items()}
         for pair in pairs:
             numbers = [[e for e in group.numbers if e in found] for group in pair]
-            kinds = {(found[e].n_records, *found[e].kinds) for several in numbers for e in several}
-            if all(numbers) and len(kinds) == 1:
+            if all(numbers) and all(found[numbers[0][0]].is_paired(found[e]) for several in numbers for e in several):
                 sides = [{ensembles[e].name: replicates[e] for e in several} for several in numbers]
                 yield from _compare(sides, condition, name, found[numbers[0][0]].n_records)
 

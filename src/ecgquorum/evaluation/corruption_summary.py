@@ -4,10 +4,11 @@ With E(s, c) the error rate under corruption c at severity s, E(0) that on natur
 reference (Hendrycks & Dietterich 2019):
     mean corruption error     = mean_c [ sum_s E(s, c) / sum_s E'(s, c) ]
     relative corruption error = mean_c,s [ E(s, c) - E(0) ] / mean_c,s [ E'(s, c) - E'(0) ]
-The second is a quotient of means, since a corruption that costs the reference nothing has no quotient of its own.
+The second is a quotient of means, since a corruption that costs the reference nothing has no quotient of its own. In
+the first, a corruption under which the reference makes no error is left out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,20 +29,27 @@ from ecgquorum.metrics.weighting import ratio
 class CorruptedPredictions:
     """What an ensemble predicts for the recordings that all its corruptions cover.
 
-    kinds: name of each corruption -> the predictions at its severities
+    positions: of these recordings among the evaluated ones
+    kinds:     name of each corruption -> severity -> predictions
     """
 
+    positions: NDArray[np.int64]
     natural: LabelledPredictions
-    kinds: dict[str, list[LabelledPredictions]]
+    kinds: dict[str, dict[float, LabelledPredictions]]
 
     @property
     def n_records(self) -> int:
         """Recordings that all corruptions cover."""
-        return len(self.natural.labels)
+        return len(self.positions)
 
     def errors(self) -> Array:
         """(corruption, record): the share of severities at which the prediction is wrong."""
-        return np.stack([np.mean([~one.correct for one in several], axis=0) for several in self.kinds.values()])
+        return np.stack([np.mean([~one.correct for one in by.values()], axis=0) for by in self.kinds.values()])
+
+    def is_paired(self, other: "CorruptedPredictions") -> bool:
+        """Whether both are of the same recordings under the same corruptions at the same severities."""
+        severities, others = ([(name, sorted(by)) for name, by in one.kinds.items()] for one in (self, other))
+        return np.array_equal(self.positions, other.positions) and severities == others
 
 
 def collect_corrupted(
@@ -60,19 +68,23 @@ def collect_corrupted(
     for number in numbers:
         common = np.intersect1d(common, records[number])
     covered = {c: predictions[c].at(np.searchsorted(records[c], common)) for c in (0, *numbers)}
-    kinds: dict[str, list[LabelledPredictions]] = {}
+    kinds: dict[str, dict[float, LabelledPredictions]] = {}
     for number in numbers:
-        kinds.setdefault(conditions[number].attack, []).append(covered[number])
-    return CorruptedPredictions(covered[0], kinds)
+        kinds.setdefault(conditions[number].attack, {})[conditions[number].epsilon] = covered[number]
+    return CorruptedPredictions(common, covered[0], kinds)
+
+
+def check_reference(names: Iterable[str], wanted: str) -> None:
+    """Raise an error if no ensemble has the name of the reference; "" stands for the default."""
+    names = list(names)
+    if wanted and wanted not in names:
+        raise ScorecardError(f"there is no ensemble {wanted!r} to compare with; known: {', '.join(names)}")
 
 
 def choose_reference(ensembles: Sequence[EnsembleFacts], wanted: str = "") -> int:
     """Number of the ensemble called `wanted`; by default the first of the strategy "baseline", or of all."""
-    names = [one.name for one in ensembles]
-    if wanted and wanted not in names:
-        raise ScorecardError(f"there is no ensemble {wanted!r} to compare with; known: {', '.join(names)}")
     if wanted:
-        return names.index(wanted)
+        return [one.name for one in ensembles].index(wanted)
     return next((e for e, one in enumerate(ensembles) if one.strategy == "baseline"), 0)
 
 
@@ -106,7 +118,7 @@ def summary_values(
     for score in own.natural.scores():
         if not is_silent(own.natural, score):
             yield MetricValue("augrc", score, bootstrap(mean_augrc(own, score), n_records))
-    if reference is None or (reference.n_records, *reference.kinds) != (n_records, *own.kinds):
+    if reference is None or not own.is_paired(reference):
         return
     mine, theirs = own.errors(), reference.errors()
     clean, their_clean = ~own.natural.correct, ~reference.natural.correct
@@ -133,7 +145,7 @@ def mean_accuracy(corrupted: CorruptedPredictions) -> Metric:
 
 def mean_augrc(corrupted: CorruptedPredictions, score: str) -> Metric:
     """AUGRC by a score, the mean over severities, then over corruptions."""
-    pairs = [[(~one.correct, one.scores()[score]) for one in several] for several in corrupted.kinds.values()]
+    pairs = [[(~one.correct, one.scores()[score]) for one in by.values()] for by in corrupted.kinds.values()]
 
     def metric(weights: Array) -> Array:
         areas = [np.mean([metrics.augrc(*pair, weights) for pair in several], axis=0) for several in pairs]

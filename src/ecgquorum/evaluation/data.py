@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ecgquorum.cohorts import Batch, Cohort, Part, hold_out_class, make_batch
 from ecgquorum.ensemble import Ensemble, Prediction
 from ecgquorum.errors import CohortError
+from ecgquorum.evaluation.conditions import choose_records
 from ecgquorum.evaluation.transform_conditions import Signal, TransformCondition
 from ecgquorum.members import valid_span
 from ecgquorum.metrics import Labels
@@ -110,7 +111,8 @@ class CohortData(EvaluationData):
         """Change the recordings at their own length; the random numbers depend on the recording and the kind."""
         cohort = self.cohort
         if change.unseen:
-            return [cohort.unseen_signal(change.unseen, self._part, row) for row in rows]
+            drawn = choose_records(self.unseen_classes[change.unseen], change.records, seed)
+            return [cohort.unseen_signal(change.unseen, self._part, int(drawn[row])) for row in rows]
         return [
             change.apply(cohort.signal(int(self._indices[i])), cohort.rate_hz, cohort.leads, self.hashes[i], seed)
             for i in positions
@@ -189,9 +191,9 @@ class ArrayData(EvaluationData):
             for i in positions
         ]
 
-    def batch_changed(self, signals: list[Signal], positions: Labels, spec: InputSpec) -> Batch:  # noqa: ARG002
-        """Return the changed recordings in the input's units again."""
-        signal = torch.from_numpy(np.stack(signals).astype(np.float32) / np.float32(self._factor))
+    def batch_changed(self, signals: list[Signal], positions: Labels, spec: InputSpec) -> Batch:
+        """Scale the changed recordings, which are in millivolts, to the units of the input again."""
+        signal = torch.from_numpy(np.stack([spec.scale(one) for one in signals]))
         valid = torch.from_numpy(self._valid[positions][:, None])
         return Batch(signal, valid, torch.from_numpy(self.labels[positions]))
 
@@ -239,7 +241,7 @@ class ArrayData(EvaluationData):
 def open_data(data: EvaluationInput, part: Part, ensemble: Ensemble) -> EvaluationData:
     """Wrap a part of a cohort, or arrays that are in the units of the ensemble's input."""
     if isinstance(data, Cohort):
-        return CohortData(hold_out_class(data, ensemble.card.get("hold_out")), part)
+        return CohortData(hold_out_class(data, ensemble.card.get("hold_out"), required=False), part)
     signal, labels = data
     return ArrayData(signal, labels, ensemble)
 

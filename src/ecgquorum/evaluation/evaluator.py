@@ -29,7 +29,7 @@ from ecgquorum.evaluation.conditions import (
     choose_records,
     find_mixtures,
 )
-from ecgquorum.evaluation.corruption_summary import choose_reference, summary_rows
+from ecgquorum.evaluation.corruption_summary import check_reference, choose_reference, summary_rows
 from ecgquorum.evaluation.data import EvaluationInput, open_data
 from ecgquorum.evaluation.diversity import diversity_values
 from ecgquorum.evaluation.ensemble_names import hash_score_models, name_ensembles, read_training_facts
@@ -81,6 +81,7 @@ def evaluate(
         ensembles = name_ensembles([ensembles])
     if not ensembles:
         raise ScorecardError("there is no ensemble to evaluate; pass at least one")
+    check_reference(ensembles, options.reference)
     first = next(iter(ensembles.values()))
     opened = open_data(data, options.part, first)
     conditions = make_conditions(attacks or (), first.input)

@@ -1,5 +1,6 @@
 """Corruptions and out-of-distribution sets of an evaluation, and for how many recordings."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +51,8 @@ class TransformCondition:
     def condition(self) -> Condition:
         """The condition as a scorecard keeps it."""
         if isinstance(self.transform, Corruption):
-            return Condition(self.name, CORRUPTION, float(self.transform.severity), self.records)
+            once = len(self.transform.levels) == 1
+            return Condition(self.name, CORRUPTION, 1.0 if once else float(self.transform.severity), self.records)
         return Condition(self.name, OOD, 0.0, self.records)
 
     def apply(
@@ -105,7 +107,10 @@ def ood_conditions(
     for one in sets:
         if isinstance(one, SignalTransform):
             one.check_leads(leads)
-            made[_name(one, OOD_SETS)] = TransformCondition(one, _name(one, OOD_SETS), records=records)
+            name = _name(one, OOD_SETS)
+            if name in made and made[name].transform != one:
+                raise CorruptionError(f"two different sets out of distribution are called {name}")
+            made[name] = TransformCondition(one, name, records=records)
             continue
         if one == UNSEEN and not unseen:
             raise CorruptionError(
@@ -134,6 +139,9 @@ def describe_shift(conditions: Iterable[TransformCondition]) -> dict[str, Any]:
 
 
 def _name(one: SignalTransform, registry: Registry[Any]) -> str:
-    """The name in the registry, or that of the class."""
+    """The name in the registry, or that of the class, with the options that are not the defaults."""
     name = registry.name_of(type(one))
-    return type(one).__name__ if ":" in name else name
+    fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(one) if dataclasses.is_dataclass(one) else ()
+    chosen = [field for field in fields if field.compare and getattr(one, field.name) != field.default]
+    options = [f"{field.name}={getattr(one, field.name)}" for field in chosen if field.name != "severity"]
+    return " ".join([type(one).__name__ if ":" in name else name, *options])

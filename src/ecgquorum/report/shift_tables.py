@@ -53,10 +53,13 @@ def _summary_table(card: Scorecard) -> ReportTable:
         if any(card.find(ensemble=one.name, **of_all))
     ]
     reference = next((row.detail for row in card.find(metric="mean_corruption_error")), "")
+    sizes = sorted({row.n_records for row in card.find(metric="accuracy", **of_all)})
+    counts = f" Corrupted were {' or '.join(map(str, sizes))} of the {card.data.n_records} natural recordings."
     note = (
         "Means over severities, then over corruptions. Corruption errors are relative to those of "
         f"{reference} (100 %): the mean over corruptions of the quotient of error rates, and the quotient of the "
-        "accuracies lost against natural recordings. AUGRC: lower is better."
+        "accuracies lost against the same recordings when they are natural. AUGRC: lower is better."
+        + (counts if sizes != [card.data.n_records] else "")
     )
     headings = tuple((heading, label) for heading, label, _ in columns)
     return ReportTable("corruption_summary", "All corruptions together (%)", note, headings, tuple(rows))

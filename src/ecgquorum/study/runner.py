@@ -16,7 +16,9 @@ from ecgquorum.cohorts import Cohort, build_cohort, hold_out_class, open_source
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import RecipeError, ScorecardError
 from ecgquorum.evaluation import Scorecard, conditions_from_recipe, evaluate_recipe
+from ecgquorum.evaluation.corruption_summary import check_reference
 from ecgquorum.evaluation.ensemble_names import hash_score_models, read_training_facts
+from ecgquorum.evaluation.transform_conditions import ood_conditions
 from ecgquorum.parallel import Executor
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.progress import NO_PROGRESS, Progress, StageProgress
@@ -130,11 +132,14 @@ def _open_own_cohort(study: Study, out: Path, progress: Progress) -> Cohort:
 
 
 def _check_plans(study: Study, cohort: Cohort) -> None:
-    """Raise an error for a strategy that cannot be trained or an attack that is unknown, before anything is trained."""
-    for recipe in study.recipes().values():
+    """Raise an error for a strategy that cannot be trained or a condition that is unknown, before any training."""
+    recipes, evaluation = study.recipes(), study.evaluation
+    check_reference(recipes, evaluation.reference)
+    for recipe in recipes.values():
         check_trainable(recipe, cohort)
     spec = InputSpec(cohort.leads, cohort.rate_hz, study.input.scaling, study.input.window_s)
-    conditions_from_recipe(study.evaluation, spec)
+    conditions_from_recipe(evaluation, spec)
+    ood_conditions(evaluation.ood, cohort.leads, cohort.count_unseen(evaluation.part), None)
 
 
 def _check_out(out: Path, study: Study, cohort: Cohort | None) -> None:

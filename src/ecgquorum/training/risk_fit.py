@@ -68,7 +68,7 @@ def fit_risk(ensemble: Ensemble, cohort: Cohort, options: RiskOptions | None = N
     worse than 1 - max p (by AUGRC, cross-fitted). The intercept is then fitted on natural recordings alone, so that the
     risk is a probability for these. An ensemble for which this fails keeps the distance and the risk that it had.
     """
-    cohort = hold_out_class(cohort, ensemble.card.get("hold_out"))
+    cohort = hold_out_class(cohort, ensemble.card.get("hold_out"), required=False)
     _check(ensemble, cohort)
     before = ensemble.distance, ensemble.risk_model
     ensemble.risk_model = None

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ecgquorum.cohorts import Cohort
+from ecgquorum.cohorts import Cohort, hold_out_class
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.ensemble.scores import FITTED_SCORES
 from ecgquorum.errors import PolicyError
@@ -26,6 +26,7 @@ def fit_policy(
     """
     if kind not in KINDS:
         raise PolicyError(f"expected a policy of {', '.join(KINDS)}, found {kind!r}")
+    cohort = hold_out_class(cohort, ensemble.card.get("hold_out"), required=False)
     if (cohort.classes, cohort.leads, cohort.rate_hz) != (
         ensemble.classes,
         ensemble.input.leads,
