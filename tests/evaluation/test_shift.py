@@ -11,7 +11,7 @@ from ecgquorum.cohorts import hold_out_class
 from ecgquorum.corruptions import AmplitudeError, Corruption, Mains, Muscle, RightLeftArmReversal, list_corruptions
 from ecgquorum.errors import CorruptionError, ScorecardError
 from ecgquorum.evaluation import EvaluationOptions, merge_scorecards
-from ecgquorum.evaluation.corruption_summary import CorruptedPredictions, collect_corrupted, summary_values
+from ecgquorum.evaluation.corruption_summary import CorruptedPredictions, collect_corruptions, summary_values
 from ecgquorum.evaluation.data import open_data
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.evaluation.shift_metrics import shift_values
@@ -211,7 +211,7 @@ def test_prediction_sets_of_a_half_are_fitted_on_the_other(shifted):
     for e in range(2):
         coverage = shifted.estimate(ensemble=shifted.ensembles[e].name, attack="natural", metric="conformal_coverage")
         assert coverage.value >= 0.75  # 0.9 up to chance, of a few recordings
-        corrupted = collect_corrupted(
+        corrupted = collect_corruptions(
             shifted.conditions, shifted.records, {c: p for (i, c), p in shifted.predictions.items() if i == e}
         )
         assert corrupted.n_records == 12 and list(corrupted.kinds) == KINDS
@@ -265,7 +265,7 @@ def test_arrays_that_are_scaled_to_their_peak_are_scaled_anew(cohort, baseline):
     data = open_data((batch.signal, batch.label), "test", baseline)
     (error,) = corruption_conditions([AmplitudeError(severity=5)], (5,), data.leads, None)
     positions = np.arange(3)
-    changed = data.batch_changed(data.change(positions, range(3), error, 0), positions, baseline.input)
+    changed = data.make_batch(data.change(positions, range(3), error, 0), positions, baseline.input)
     np.testing.assert_allclose(changed.signal.numpy(), batch.signal.numpy(), atol=1e-6)
 
 

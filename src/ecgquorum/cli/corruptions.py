@@ -7,7 +7,7 @@ import typer
 
 from ecgquorum.cli.application import RECORDINGS, File, Force, Leads, Rate, Units, app, check_new, file_defaults
 from ecgquorum.cli.console import err, print_line, print_table
-from ecgquorum.cli.recordings import print_written
+from ecgquorum.cli.recordings import print_output_path
 from ecgquorum.progress import console_progress
 
 
@@ -34,7 +34,7 @@ def corrupt(
     recording = read(source, file_defaults(rate, leads, units), sandbox=True)
     corrupted = corruption(recording, generator=numpy_generator(seed, "corrupt", kind))
     write(corrupted, target, overwrite=force)
-    print_written(corrupted, target)
+    print_output_path(corrupted, target)
     print_line(f"{kind}, severity {severity}: {corruption}")
 
 

@@ -50,10 +50,10 @@ def predict(
         raise typer.Exit(1)
     from ecgquorum import ReadFailure, ReadOptions, load_ensemble, predict_files
     from ecgquorum.preprocessing import Windowing
-    from ecgquorum.preprocessing.measurements import check_installed
+    from ecgquorum.preprocessing.measurements import require_package
 
     if measure:
-        check_installed()
+        require_package()
     ensemble = load_ensemble(model, member=member)
     names: dict[str, str] = ensemble.card.get("class_names", {})
     failed = shown = 0

@@ -51,7 +51,7 @@ def simulate(
     names = split_names(leads) if leads else STANDARD_LEADS
     recording = simulate_recording(label, seed=seed, seconds=seconds, rate_hz=rate, leads=names, noise=noise).recording
     write(recording, out, overwrite=force)
-    print_written(recording, out)
+    print_output_path(recording, out)
 
 
 @app.command(rich_help_panel=RECORDINGS)
@@ -76,9 +76,9 @@ def convert(
     if correction:
         kept = "" if units else f"; written as stated, give --units {correction.used} to correct it"
         print_warning(f"{source}: wrong units: {correction}{kept}")
-    print_written(recording, target)
+    print_output_path(recording, target)
 
 
-def print_written(recording: "Recording", path: Path) -> None:
+def print_output_path(recording: "Recording", path: Path) -> None:
     """Print the leads, length and rate of a recording that was written."""
     print_line(f"{path}: {', '.join(recording.leads)}, {recording.seconds:.1f} s at {recording.rate_hz:g} Hz")

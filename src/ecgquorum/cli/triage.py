@@ -104,12 +104,12 @@ def triage(
     """
     from ecgquorum import load_ensemble
     from ecgquorum.preprocessing import ReadOptions, Windowing
-    from ecgquorum.preprocessing.measurements import check_installed
+    from ecgquorum.preprocessing.measurements import require_package
     from ecgquorum.recordings import SandboxLimits
     from ecgquorum.triage import TriageOptions, policy_of, urgency_of
 
     if measure:
-        check_installed()
+        require_package()
     share = parse_share("--budget", budget)
     ensemble = load_ensemble(model, member=member)
     policy = policy_of(ensemble) if share is None else None

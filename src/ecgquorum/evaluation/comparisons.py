@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ecgquorum import metrics
 from ecgquorum.evaluation.conditions import ALL_CORRUPTIONS, CORRUPTION, OOD, Condition
-from ecgquorum.evaluation.corruption_summary import CorruptedPredictions, collect_corrupted, mean_accuracy, mean_augrc
+from ecgquorum.evaluation.corruption_summary import CorruptedPredictions, collect_corruptions, mean_accuracy, mean_augrc
 from ecgquorum.evaluation.metric_rows import RECIPE_TABLES, EnsembleFacts
 from ecgquorum.evaluation.predictions import LabelledPredictions
 from ecgquorum.metrics import Array, Metric, paired_difference, replicate
@@ -99,10 +99,10 @@ def compare_ensembles(
                     yield from _compare(sides, condition, name, n_records)
 
     if pairs and any(condition.target == CORRUPTION for condition in conditions):
-        yield from _compare_corrupted(ensembles, pairs, conditions, records, predictions)
+        yield from _compare_under_corruptions(ensembles, pairs, conditions, records, predictions)
 
 
-def _compare_corrupted(
+def _compare_under_corruptions(
     ensembles: Sequence[EnsembleFacts],
     pairs: list[tuple[EnsembleGroup, EnsembleGroup]],
     conditions: Sequence[Condition],
@@ -113,7 +113,9 @@ def _compare_corrupted(
     found = {
         e: corrupted
         for e in range(len(ensembles))
-        if (corrupted := collect_corrupted(conditions, records, {c: p for (i, c), p in predictions.items() if i == e}))
+        if (
+            corrupted := collect_corruptions(conditions, records, {c: p for (i, c), p in predictions.items() if i == e})
+        )
     }
     condition = Condition(ALL_CORRUPTIONS, CORRUPTION)
     makers: dict[str, Callable[[CorruptedPredictions], Metric]] = {

@@ -52,7 +52,7 @@ class CorruptedPredictions:
         return np.array_equal(self.positions, other.positions) and severities == others
 
 
-def collect_corrupted(
+def collect_corruptions(
     conditions: Sequence[Condition],
     records: Sequence[NDArray[np.int64]],
     predictions: Mapping[int, LabelledPredictions],
@@ -101,7 +101,7 @@ def summary_rows(
     pair: numbers of the ensemble and of the reference
     """
     own, reference = (
-        collect_corrupted(conditions, records, {c: found for (i, c), found in predictions.items() if i == e})
+        collect_corruptions(conditions, records, {c: found for (i, c), found in predictions.items() if i == e})
         for e in pair
     )
     if own is not None:

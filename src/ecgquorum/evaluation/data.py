@@ -58,7 +58,7 @@ class EvaluationData(ABC):
         """
 
     @abstractmethod
-    def batch_changed(self, signals: list[Signal], positions: Labels, spec: InputSpec) -> Batch:
+    def make_batch(self, signals: list[Signal], positions: Labels, spec: InputSpec) -> Batch:
         """Return changed recordings in the units of the model's input."""
 
     @property
@@ -118,7 +118,7 @@ class CohortData(EvaluationData):
             for i in positions
         ]
 
-    def batch_changed(self, signals: list[Signal], positions: Labels, spec: InputSpec) -> Batch:
+    def make_batch(self, signals: list[Signal], positions: Labels, spec: InputSpec) -> Batch:
         """Scale the recordings and bring them to the window that `spec` asks for."""
         labels = self.labels[positions].tolist()
         return make_batch([spec.scale(signal) for signal in signals], spec.n_window, labels)
@@ -191,7 +191,7 @@ class ArrayData(EvaluationData):
             for i in positions
         ]
 
-    def batch_changed(self, signals: list[Signal], positions: Labels, spec: InputSpec) -> Batch:
+    def make_batch(self, signals: list[Signal], positions: Labels, spec: InputSpec) -> Batch:
         """Scale the changed recordings, which are in millivolts, to the units of the input again."""
         signal = torch.from_numpy(np.stack([spec.scale(one) for one in signals]))
         valid = torch.from_numpy(self._valid[positions][:, None])

@@ -132,7 +132,7 @@ def _predict_shard(context: EvaluationContext, shard: Shard) -> ShardResult:
     change = context.changes[shard.number]
     if isinstance(change, TransformCondition):
         signals = context.data.change(positions, shard.rows, change, context.seed)
-        batch = context.data.batch_changed(signals, positions, first.input).to(first.device)
+        batch = context.data.make_batch(signals, positions, first.input).to(first.device)
     else:
         batch = context.data.batch(positions, first.input).to(first.device)
     job = context.job(shard.number, shard.group[0])

@@ -60,7 +60,7 @@ class Measurements:
 NOT_MEASURED = Measurements()
 
 
-def check_installed() -> None:
+def require_package() -> None:
     """Raise unless intervals can be measured."""
     if find_spec("neurokit2") is None:
         raise EcgQuorumError(
@@ -76,7 +76,7 @@ def measure_recording(recording: Recording, intervals_of: Recording | None = Non
     rate = _measure_rhythm(find_beats(recording))
     if intervals_of is None or rate.heart_rate_bpm is None:
         return rate
-    check_installed()
+    require_package()
     found = _measure_intervals(intervals_of)
     qt_ms, rr_s = found.get("qt_ms"), 60 / rate.heart_rate_bpm
     corrected = {"qtc_bazett_ms": 1 / 2, "qtc_fridericia_ms": 1 / 3}

@@ -116,16 +116,16 @@ def _acquisition(edf: Any) -> Acquisition:
     """Patient, time and equipment of an EDF+ header; of plain EDF, in which these are free text, the first word."""
     patient, recording = edf.patient, edf.recording
     return Acquisition(
-        patient_id=_stated(lambda: patient.code),
-        name=_stated(lambda: patient.name.replace("_", " ")),
-        sex=_stated(lambda: patient.sex),
-        birth_date=_stated(lambda: patient.birthdate),
-        time=_stated(lambda: f"{edf.startdate}T{edf.starttime}"),
-        device=_stated(lambda: recording.equipment_code),
+        patient_id=_read_fact(lambda: patient.code),
+        name=_read_fact(lambda: patient.name.replace("_", " ")),
+        sex=_read_fact(lambda: patient.sex),
+        birth_date=_read_fact(lambda: patient.birthdate),
+        time=_read_fact(lambda: f"{edf.startdate}T{edf.starttime}"),
+        device=_read_fact(lambda: recording.equipment_code),
     )
 
 
-def _stated(fact: Callable[[], Any]) -> str | None:
+def _read_fact(fact: Callable[[], Any]) -> str | None:
     """A fact of the header; None for X, which stands for unknown, for an anonymised date, and where it is malformed."""
     try:
         text = str(fact())

@@ -61,7 +61,7 @@ def check_header(tree: FileTree, stem: str, header: Any) -> dict[str, int]:
         limits[inner] = check(where, tree, inner, header, signals)
     if not header.sig_len:
         raise RecordingError(f"{where}: expected samples, found a length of 0")
-    check_decoded(where, header.n_sig * header.sig_len * max(header.samps_per_frame))
+    check_decoded_size(where, header.n_sig * header.sig_len * max(header.samps_per_frame))
     return limits
 
 
@@ -73,7 +73,7 @@ def check_rate(where: str, header: Any) -> None:
         )
 
 
-def check_decoded(where: str, n_samples: int) -> None:
+def check_decoded_size(where: str, n_samples: int) -> None:
     """Raise if so many samples need more memory than a recording may have."""
     if 4 * n_samples > _DECODED_BYTES:
         raise RecordingError(

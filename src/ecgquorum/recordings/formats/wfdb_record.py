@@ -17,7 +17,7 @@ from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.acquisition import Acquisition, parse_years
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import FileTree, OpenedFile
-from ecgquorum.recordings.formats.wfdb_check import MARGIN, check_decoded, check_header, check_rate
+from ecgquorum.recordings.formats.wfdb_check import MARGIN, check_decoded_size, check_header, check_rate
 from ecgquorum.recordings.leads import UNNAMED_LEAD, is_other_signal, leads_of_one_rate
 from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, one_line
@@ -152,7 +152,7 @@ def _read_segments(
     if layout is None or not layout.leads:
         raise RecordingError(f"{where}: expected at least one ECG lead in volts, found none in its segments")
     keys, per_frame = _occurrences(layout.names), layout.per_frame
-    check_decoded(where, sum(per_frame) * sum(header.seg_len))
+    check_decoded_size(where, sum(per_frame) * sum(header.seg_len))
     signal = [np.full(samples * sum(header.seg_len), np.nan, dtype=np.float32) for samples in per_frame]
     start = 0
     for segment, length in zip(segments, header.seg_len, strict=True):
