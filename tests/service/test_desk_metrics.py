@@ -4,8 +4,8 @@ import pytest
 
 from ecgquorum.service.charts import confusion, deferral
 from ecgquorum.service.desk_metrics import TimeStep, measure_drift, proportion
-from ecgquorum.service.pages import format_duration
 from ecgquorum.service.store.tables import ResultRow
+from ecgquorum.service.templating import format_duration
 from ecgquorum.triage import Budget
 
 
@@ -38,7 +38,8 @@ def test_the_largest_count_has_the_darkest_cell():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.4, "0 s"), (61, "1 min 1 s"), (3600, "1 h"), (90061, "1 d 1 h"), (86460, "1 d 1 min")]
+    ("seconds", "text"),
+    [(0.4, "0 s"), (61, "1 min 1 s"), (3600, "1 h"), (90061, "1 day 1 h"), (172860, "2 days 1 min"), (86400, "1 day")],
 )
 def test_durations_have_two_units(seconds, text):
     assert format_duration(seconds) == text

@@ -1,5 +1,7 @@
 """Commands of the review desk: serve, token, audit."""
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +12,8 @@ from ecgquorum.cli.console import err, print_line, print_table
 from ecgquorum.errors import DeskError
 
 if TYPE_CHECKING:
+    from ecgquorum.service.desk import Desk
+    from ecgquorum.service.settings import Settings
     from ecgquorum.service.store import Store
 
 token_app = typer.Typer(cls=Group, help="Access tokens of the review desk: add, list, revoke.", no_args_is_help=True)
@@ -57,7 +61,25 @@ def serve(
     audit: Annotated[
         float | None, typer.Option(min=0, max=1, help="Share of certain recordings that are also read, 0 to 1.")
     ] = None,
+    second: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of cases that a second reader reads as well, 0 to 1.")
+    ] = 0.0,
+    second_class: Annotated[
+        list[str] | None, typer.Option(help="A class, by the ensemble or the first reader, that two always read.")
+    ] = None,
+    reclassify: Annotated[
+        bool | None,
+        typer.Option(
+            "--reclassify/--keep-results",
+            help="With another model than before: classify open cases again, or keep their results and classes.",
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that classify.")] = 1,
     largest_mb: Annotated[int, typer.Option(min=1, max=1024, help="Largest file accepted, in MiB.")] = 64,
+    quota_gb: Annotated[float, typer.Option(min=0, help="Most that all files may have, in GiB; 0: no limit.")] = 0.0,
+    uploader_quota_gb: Annotated[
+        float, typer.Option(min=0, help="Most that the files of one uploader may have, in GiB; 0: no limit.")
+    ] = 0.0,
     allow_host: Annotated[list[str] | None, typer.Option(help="Another host name of the desk, behind a proxy.")] = None,
 ) -> None:
     """Start the review desk: web pages where people read uncertain recordings, and an API for programs.
@@ -66,7 +88,6 @@ def serve(
     """
     _check_installed()
     from ecgquorum.service.demo_desk import AUDIT_SHARE
-    from ecgquorum.service.server import open_desk
     from ecgquorum.service.server import serve as run
     from ecgquorum.service.settings import Settings
 
@@ -81,10 +102,16 @@ def serve(
         lead=lead,
         blind_first=blind,
         audit_share=share,
+        second_share=second,
+        second_classes=tuple(second_class or ()),
+        reclassify=reclassify,
+        workers=workers,
         upload_bytes=largest_mb << 20,
+        quota_bytes=round(quota_gb * (1 << 30)),
+        uploader_quota_bytes=round(uploader_quota_gb * (1 << 30)),
         allowed_hosts=tuple(allow_host or ()),
     )
-    desk = open_desk(settings)
+    desk = _open_desk(settings)
     where = f"[{host}]" if ":" in host else host
     print_line(f"review desk: http://{where}:{port}  (model {desk.model_name}; Ctrl-C stops it)")
     if desk.settings.tokens:
@@ -92,10 +119,25 @@ def serve(
     run(desk, demo=demo)
 
 
+def _open_desk(settings: "Settings") -> "Desk":
+    """Open the desk; if open cases are of another model, ask what to do where someone can answer."""
+    from ecgquorum.service.server import ModelChangedError, open_desk
+
+    try:
+        return open_desk(settings)
+    except ModelChangedError as error:
+        if not sys.stdin.isatty():
+            raise
+        err.print(str(error), markup=False)
+        again = typer.confirm("Classify them again?")
+        return open_desk(replace(settings, reclassify=again))
+
+
 @token_app.command("add")
 def token_add(
     name: Annotated[str, typer.Argument(help="The owner's name, as shown in the audit log.")],
     role: Annotated[str, typer.Option(help="reader, uploader, auditor or admin.")],
+    days: Annotated[int, typer.Option(min=0, max=3650, help="How long it is valid; 0: until it is revoked.")] = 365,
     data: Data = Path("desk"),
     database: Database = "",
 ) -> None:
@@ -104,7 +146,8 @@ def token_add(
 
     store = _open_store(data, database)
     with store.write_session() as session:
-        token = tokens.add_token(session, store.now(), name, role)
+        expires = store.after(days * 86400.0) if days else None
+        token = tokens.add_token(session, store.now(), name, role, expires)
     err.print(f"token of {name}, {role}; it is not shown again:", markup=False)
     print(token)
 
@@ -114,13 +157,16 @@ def token_list(data: Data = Path("desk"), database: Database = "") -> None:
     """List all tokens: name, role, date, and whether each is valid."""
     from ecgquorum.service.store import tokens
 
-    with _open_store(data, database).read_session() as session:
+    store = _open_store(data, database)
+    now = store.now()
+    with store.read_session() as session:
         rows = [
-            (row.name, row.role, row.created_at[:16].replace("T", " "), "revoked" if row.revoked_at else "valid")
+            (row.name, row.role, row.created_at[:16].replace("T", " "), (row.expires_at or "")[:10], state)
             for row in tokens.list_tokens(session)
+            for state in ("revoked" if row.revoked_at else "valid" if tokens.is_valid(row, now) else "expired",)
         ]
     if rows:
-        print_table([("name", "role", "since (UTC)", ""), *rows])
+        print_table([("name", "role", "since (UTC)", "until", ""), *rows])
     else:
         print_line("no tokens; only this machine can use the desk")
 

@@ -12,6 +12,7 @@ ANY_ROLE = frozenset(Role)
 _READ = frozenset({Role.READER, Role.AUDITOR, Role.ADMIN})
 _REVIEW = frozenset({Role.READER, Role.ADMIN})
 _UPLOAD = frozenset({Role.UPLOADER, Role.ADMIN})
+_ADMIN = frozenset({Role.ADMIN})
 _AUDIT = frozenset({Role.AUDITOR, Role.ADMIN})
 
 ACCESS: dict[tuple[str, str], frozenset[Role]] = {
@@ -22,6 +23,7 @@ ACCESS: dict[tuple[str, str], frozenset[Role]] = {
     ("DELETE", "/api/session"): ANY_ROLE,
     ("GET", "/api/openapi.json"): ANY_ROLE,
     ("GET", "/"): ANY_ROLE,
+    ("GET", "/rows"): ANY_ROLE,
     ("GET", "/cases/{id}"): _READ,
     ("GET", "/upload"): _UPLOAD,
     ("GET", "/measures"): _READ,
@@ -36,6 +38,8 @@ ACCESS: dict[tuple[str, str], frozenset[Role]] = {
     ("PUT", "/api/recordings/{id}/claim"): _REVIEW,
     ("DELETE", "/api/recordings/{id}/claim"): _REVIEW,
     ("POST", "/api/recordings/{id}/verdicts"): _REVIEW,
+    ("DELETE", "/api/recordings/{id}/verdicts"): _REVIEW,
+    ("POST", "/api/recordings/{id}/reopen"): _ADMIN,
     ("GET", "/api/events"): ANY_ROLE,
     ("GET", "/api/measures"): _READ,
     ("GET", "/api/audit"): _AUDIT,
