@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 token_app = typer.Typer(cls=Group, help="Access tokens of the review desk: add, list, revoke.", no_args_is_help=True)
 audit_app = typer.Typer(cls=Group, help="The review desk's audit log.", no_args_is_help=True)
 
+_MAX_PROBLEMS = 50
 DEMO_MODEL = "cpsc2018-compact"
 Data = Annotated[Path, typer.Option(help="The desk's folder: uploaded files and the database.")]
 Database = Annotated[
@@ -191,14 +192,23 @@ def audit_verify(
     noted: Annotated[
         str | None, typer.Option(help="NUMBER:HASH of an earlier entry, which must still be in the log.")
     ] = None,
+    files: Annotated[bool, typer.Option(help="Also read all stored files and compare their SHA-256.")] = True,
 ) -> None:
-    """Check the audit log's hash chain; finds entries that were changed, removed or moved."""
-    from ecgquorum.service.store import audit
+    """Check the audit log's hash chain, and verdicts, results and stored files against it; names what was changed."""
+    from ecgquorum.service.files import FileStore
+    from ecgquorum.service.store import audit, verification
 
-    with _open_store(data, database, must_exist=True).read_session() as session:
+    store = _open_store(data, database, must_exist=True)
+    with store.read_session() as session:
         found = audit.verify_log(session, _parse_entry(noted))
     if found.problem:
         raise DeskError(f"the audit log is intact up to entry {found.n_entries}; then {found.problem}")
+    with store.read_session() as session:
+        problems = list(verification.verify_data(session, FileStore(data).hash_file if files else None))
+    for problem in problems[:_MAX_PROBLEMS]:
+        err.print(problem, markup=False)
+    if problems:
+        raise DeskError(f"the audit log is intact, but {len(problems)} of the stored data contradict it")
     print_line(f"the audit log is intact: {found.n_entries} entries, head {found.n_entries}:{found.head}")
 
 

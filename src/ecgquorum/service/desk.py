@@ -11,6 +11,7 @@ from ecgquorum.service.files import FileStore
 from ecgquorum.service.http_errors import NotFoundError
 from ecgquorum.service.outage import Outage
 from ecgquorum.service.settings import Settings
+from ecgquorum.service.store.audit import GrowingCheck
 from ecgquorum.service.store.database import DRAW_SECRET, SESSION_SECRET, Store
 from ecgquorum.service.store.queue import AuditSample
 from ecgquorum.service.store.reviews import Reviewer, SecondReading
@@ -31,6 +32,7 @@ class Desk:
         self.store = Store(settings.database_url)
         self.outage = Outage()
         self.sign_ins = Throttle()
+        self.log_check = GrowingCheck()
         self.classes = self.ensemble.classes
         self.class_names: dict[str, str] = self.ensemble.card.get("class_names", {})
         self.model_sha256 = str(self.ensemble.card.get("weights_sha256", ""))

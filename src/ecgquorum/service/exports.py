@@ -5,8 +5,9 @@ import io
 import json
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -16,6 +17,7 @@ from ecgquorum.service.files import NamedFile, recording_files
 from ecgquorum.service.store import audit, recordings
 from ecgquorum.service.store.reviews import FINAL, FIRST, is_open, latest_result, list_verdicts
 from ecgquorum.service.store.tables import CLOSED, AuditRow, RecordingRow
+from ecgquorum.service.store.worklist import is_open_case
 from ecgquorum.triage.fhir import Resource, add_verdict, make_device, make_resources
 
 COLUMNS = (
@@ -108,14 +110,26 @@ def _scratch_zip(desk: Desk) -> "tempfile._TemporaryFileWrapper[bytes]":
 
 def audit_lines(session: Session) -> Iterator[str]:
     """The audit log as JSON lines."""
+    hidden = open_cases(session)
     for row in audit.entries(session):
-        yield json.dumps(entry_values(row), ensure_ascii=False) + "\n"
+        yield json.dumps(entry_values(row, hidden), ensure_ascii=False) + "\n"
 
 
-def entry_values(row: AuditRow) -> dict[str, object]:
-    """An entry of the audit log as a dictionary."""
+def open_cases(session: Session) -> set[str]:
+    """Ids of all open cases."""
+    return set(session.scalars(select(RecordingRow.id).where(is_open_case())))
+
+
+def entry_values(row: AuditRow, hidden: Collection[str]) -> dict[str, Any]:
+    """An entry of the audit log as a dictionary, without the details of results and verdicts on open cases.
+
+    Whoever may read the log may also read cases; the ensemble's answer and the verdicts of others stay hidden.
+    """
     names = ("number", "at", "actor", "action", "subject", "details", "previous_sha256", "sha256")
-    return {name: getattr(row, name) for name in names}
+    values = {name: getattr(row, name) for name in names}
+    if row.subject in hidden and (row.action == "classified" or "verdict" in row.action):
+        values["details"] = {"hidden": "until the case is closed"}
+    return values
 
 
 def _closed_recordings(session: Session) -> list[RecordingRow]:

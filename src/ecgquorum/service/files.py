@@ -100,6 +100,14 @@ class FileStore:
         scratch.replace(target)
         _sync_folder(target.parent)
 
+    def hash_file(self, sha256: str) -> str | None:
+        """SHA-256 of the content of a stored file now; None if it is missing."""
+        try:
+            with self.path(sha256).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except FileNotFoundError:
+            return None
+
     def read(self, sha256: str, limit: int) -> bytes:
         """The first bytes of a stored file."""
         with self.path(sha256).open("rb") as file:

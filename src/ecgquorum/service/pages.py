@@ -9,6 +9,7 @@ from ecgquorum.service import charts
 from ecgquorum.service.api.dependencies import CurrentActor, CurrentDesk, RecordingId
 from ecgquorum.service.api.worklist_query import CaseFilter, ListFilter, RowsFilter
 from ecgquorum.service.desk_metrics import compute_metrics
+from ecgquorum.service.exports import entry_values, open_cases
 from ecgquorum.service.store import audit, models, reviews, worklist
 from ecgquorum.service.store.tokens import Role
 from ecgquorum.service.store.worklist import SHOWN_STATES
@@ -160,8 +161,9 @@ def audit_page(
     """The audit log and the check of its hash chain."""
     with desk.store.read_session() as session:
         total, head = audit.head(session)
-        entries = audit.latest(session, before or total + 1, _PAGE)
-        check = audit.verify_log(session)
+        hidden = open_cases(session)
+        entries = [entry_values(row, hidden) for row in audit.latest(session, before or total + 1, _PAGE)]
+        check = desk.log_check.update(session)
     return render_page(request, desk, who, "audit.html", entries=entries, total=total, head=head, check=check)
 
 

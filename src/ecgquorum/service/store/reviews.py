@@ -123,19 +123,21 @@ def add_verdict(
     stage = FIRST if reviewer.blind_first and not has_first else FINAL
     if not reviewer.blind_first and not has_first:
         _add(session, row, reviewer, judgement, FIRST, was_blind=False)
+        _log_verdict(session, row, reviewer, judgement, FIRST)
     _add(session, row, reviewer, judgement, stage, was_blind=stage == FIRST and not earlier)
     if stage == FIRST:
         row.reader_until = reviewer.until
     else:
         row.reader = row.reader_until = None
         _close_if_done(session, row, reviewer.at, judgement, second)
-    details = verdict_details(judgement.kind, judgement.labels, judgement.comment) | {
-        "label": judgement.text,
-        "state": row.state,
-        "round": row.round,
-    }
-    audit.append(session, reviewer.at, reviewer.name, f"{stage} verdict", row.id, details)
+    _log_verdict(session, row, reviewer, judgement, stage)
     return stage
+
+
+def _log_verdict(session: Session, row: RecordingRow, reviewer: Reviewer, judgement: Judgement, stage: str) -> None:
+    answer = {"label": judgement.text, "state": row.state, "round": row.round}
+    details = answer | verdict_details(judgement.kind, judgement.labels, judgement.comment)
+    audit.append(session, reviewer.at, reviewer.name, f"{stage} verdict", row.id, details)
 
 
 def _close_if_done(
