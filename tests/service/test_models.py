@@ -50,7 +50,7 @@ def test_another_model_is_refused_until_someone_decides(reviewed, make_desk, oth
 
 
 def test_kept_results_offer_the_classes_of_their_own_model(reviewed, make_desk, other_model, examples, classify):
-    first, other = reviewed
+    _, other = reviewed
     desk = make_desk(model=str(other_model), reclassify=False)
     with listening(desk) as address, httpx.Client(base_url=address, timeout=60) as client:
         assert client.get(f"/api/recordings/{other}").json()["classes"] == ["N", "A", "O", "~"]

@@ -52,6 +52,7 @@ class FileStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for part in _FOLDERS:
             (folder / part).mkdir(parents=True, exist_ok=True, mode=0o700)
 

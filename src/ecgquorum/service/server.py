@@ -13,6 +13,7 @@ from ecgquorum.service.change_feed import ChangeFeed
 from ecgquorum.service.connections import GuardedProtocol
 from ecgquorum.service.demo_desk import fill_demo
 from ecgquorum.service.desk import Desk
+from ecgquorum.service.erasing import finish_erasures
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import models, tokens
 
@@ -42,6 +43,7 @@ def open_desk(settings: Settings) -> Desk:
     desk = Desk(settings)
     desk.store.migrate()
     desk.files.clear_abandoned()
+    finish_erasures(desk)
     with desk.store.read_session() as session:
         known = tokens.list_tokens(session)
     if not settings.is_loopback and all(token.revoked_at for token in known):

@@ -10,8 +10,14 @@ import anyio.to_thread
 from ecgquorum.recordings.readers import FORMATS, claimed_suffixes, signal_files
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.files import StoredFile, suffix_of
-from ecgquorum.service.http_errors import TooLargeError, UnprocessableError, UnsupportedFormatError
-from ecgquorum.service.store import recordings
+from ecgquorum.service.http_errors import (
+    ConflictError,
+    DiskFullError,
+    TooLargeError,
+    UnprocessableError,
+    UnsupportedFormatError,
+)
+from ecgquorum.service.store import erasure, recordings
 from ecgquorum.service.store.recordings import HEADER, SIGNAL_ENDINGS, IncomingFile
 from ecgquorum.service.store.tables import FileRow, RecordingRow, State
 
@@ -50,6 +56,7 @@ async def receive_upload(
         raise UnsupportedFormatError(f"files named *{ending} are not supported; expected a recording ({FORMATS})")
     if declared_bytes is not None and declared_bytes > limit:
         raise TooLargeError(f"the file has {declared_bytes} bytes, more than the limit of {limit}; split the recording")
+    await anyio.to_thread.run_sync(_check_quota, desk, uploader, declared_bytes or 0)
     kept = await desk.files.store(chunks, limit)
     return await anyio.to_thread.run_sync(partial(_add_file, desk, uploader, name, ending, kept))
 
@@ -57,15 +64,32 @@ async def receive_upload(
 def _add_file(desk: Desk, uploader: str, name: str, ending: str, kept: StoredFile) -> UploadOutcome:
     file = _inspect(desk, name, ending, kept)
     with desk.store.write_session() as session:
+        if not desk.files.path(kept.sha256).is_file():
+            raise ConflictError("a recording with the same content was erased just now; upload the file again")
         row, is_new = recordings.add_file(session, desk.store.now(), uploader, file)
         return UploadOutcome(row, is_new, missing_files(row, recordings.list_files(session, row.id)))
+
+
+def _check_quota(desk: Desk, uploader: str, n_bytes: int) -> None:
+    quotas = {"": desk.settings.quota_bytes, uploader: desk.settings.uploader_quota_bytes}
+    for owner, quota in quotas.items():
+        if not quota:
+            continue
+        with desk.store.read_session() as session:
+            used = erasure.stored_bytes(session, owner)
+        if used + n_bytes > quota:
+            whose = f"{owner} may store" if owner else "the desk may store"
+            raise DiskFullError(f"{whose} {quota} bytes and has {used}; an administrator can erase recordings")
 
 
 def _inspect(desk: Desk, name: str, ending: str, kept: StoredFile) -> IncomingFile:
     alone = ending not in (HEADER, ".dat")
     signals: tuple[str, ...] = ()
     if ending == HEADER:
-        named = signal_files(desk.files.read(kept.sha256, _HEADER_BYTES))
+        header = desk.files.read(kept.sha256, _HEADER_BYTES)
+        if _is_multi_segment(header):
+            raise UnprocessableError(f"{name}: a header of several segments is not supported; upload the segments")
+        named = signal_files(header)
         if len(named) > _MAX_SIGNAL_FILES or any(len(one) > _MAX_NAME or not one.isprintable() for one in named):
             raise UnprocessableError(f"{name}: the header must name at most {_MAX_SIGNAL_FILES} printable signal files")
         signals = tuple(named)
@@ -76,6 +100,13 @@ def _inspect(desk: Desk, name: str, ending: str, kept: StoredFile) -> IncomingFi
             raise UnsupportedFormatError(f"not DICOM and no suffix; expected a recording ({FORMATS})")
         ending = ".dcm"
     return IncomingFile(kept.sha256, kept.n_bytes, name, ending, alone, signals)
+
+
+def _is_multi_segment(header: bytes) -> bool:
+    """Whether a WFDB header names other headers: its record line begins with NAME/SEGMENTS."""
+    lines = (line.split() for line in header.decode("latin-1").splitlines())
+    record = next((words for words in lines if words and not words[0].startswith("#")), [""])
+    return "/" in record[0]
 
 
 def missing_files(row: RecordingRow, files: Sequence[FileRow]) -> tuple[str, ...]:
