@@ -53,7 +53,7 @@ class TraceInfo(BaseModel):
 @router.put(
     "/recordings",
     status_code=201,
-    responses={200: {"model": UploadedRecording}, **error_responses(415, 507)},
+    responses={200: {"model": UploadedRecording}, **error_responses(409, 415, 507)},
     openapi_extra={
         "requestBody": {
             "required": True,

@@ -110,7 +110,6 @@ def _engine(url: str) -> Engine:
             url,
             pool_size=10,
             max_overflow=30,
-            pool_timeout=_CONNECT_S,
             pool_pre_ping=True,
             isolation_level="READ COMMITTED",
             connect_args={"connect_timeout": _CONNECT_S} if parsed.get_backend_name() == "postgresql" else {},
