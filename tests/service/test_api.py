@@ -158,13 +158,24 @@ def test_exports_are_read_by_cohort_build(client, desk, examples, classify, tmp_
     for number, case in enumerate(client.get("/api/recordings", params={"state": "open"}).json()["cases"]):
         verdicts[case["id"]] = "NA"[number % 2]
         judged(client, case["id"], verdicts[case["id"]])
+    other, verdict = verdicts.popitem()[0], {"kind": "none", "comment": "=paced?"}
+    client.post(f"/api/recordings/{other}/reopen", json={"reason": "test"}).raise_for_status()
+    client.put(f"/api/recordings/{other}/claim").raise_for_status()
+    for _ in range(2):
+        client.post(f"/api/recordings/{other}/verdicts", json=verdict).raise_for_status()
     table = list(csv.DictReader(io.StringIO(client.get("/api/export/labels.csv").text)))
-    assert {row["id"].split(".")[0]: row["label"] for row in table} == verdicts
-    assert {row["first_label"] for row in table} <= {"N", "A"} and all(row["reader"] == "local" for row in table)
+    assert {row["id"].split(".")[0]: row["label"] for row in table} == verdicts | {other: "none of these"}
+    assert (
+        table[-1]["kind"] == "none"
+        and table[-1]["comment"] == "'=paced?"
+        and all(row["reader"] == "local" for row in table)
+    )
     archive = client.get("/api/export/cohort.zip").content
     (tmp_path / "reviews.zip").write_bytes(archive)
     names = zipfile.ZipFile(io.BytesIO(archive)).namelist()
-    assert "labels.csv" in names and all(name.split(".")[0].split("-")[0] in {*verdicts, "labels"} for name in names)
+    assert {name.split(".")[0].split("-")[0] for name in names} == {*verdicts, "labels", "other"}
+    answers = zipfile.ZipFile(io.BytesIO(archive)).read("other-answers.jsonl").decode().splitlines()
+    assert [json.loads(line)["id"].split(".")[0] for line in answers] == [other]
     out = tmp_path / "cohort"
     argv = ["ecgquorum", "cohort", "build", tmp_path / "reviews.zip", "--out", out, "--tune-share", "0.3"]
     monkeypatch.setattr("sys.argv", [str(word) for word in [*argv, "--test-share", "0"]])
@@ -176,7 +187,7 @@ def test_exports_are_read_by_cohort_build(client, desk, examples, classify, tmp_
     resources = zipfile.ZipFile(io.BytesIO(client.get("/api/export/fhir.zip").content))
     reports = [json.loads(line) for line in resources.read("DiagnosticReport.ndjson").splitlines()]
     final = [one for one in reports if one["status"] == "final"]
-    assert len(final) == len(verdicts) and len(reports) == len(list(examples.glob("*.[nh]*")))
+    assert len(final) == len(verdicts) + 1 and len(reports) == len(list(examples.glob("*.[nh]*")))
     for kind in ("DiagnosticReport", "Observation", "Device"):
         for line in resources.read(f"{kind}.ndjson").splitlines():
             get_fhir_model_class(kind).model_validate_json(line)

@@ -3,8 +3,8 @@
 import pytest
 
 from ecgquorum.service.charts import confusion, deferral
-from ecgquorum.service.desk_metrics import TimeStep, measure_drift, proportion
-from ecgquorum.service.store.tables import ResultRow
+from ecgquorum.service.desk_metrics import TimeStep, measure_drift
+from ecgquorum.service.proportions import proportion
 from ecgquorum.service.templating import format_duration
 from ecgquorum.triage import Budget
 
@@ -46,10 +46,9 @@ def test_durations_have_two_units(seconds, text):
 
 
 def test_drift_is_by_the_score_of_the_policy_where_results_have_it():
-    documents = [{"probabilities": {"N": p, "A": 1 - p}, "risk": 0.1} for p in (0.95, 0.6, 0.55, 0.3)]
-    results = [ResultRow(document=document, uncertainty=0.2) for document in documents]
-    above = measure_drift(results, Budget(0.1, 0.35, score="confidence")).above
+    scores = [1 - p for p in (0.95, 0.6, 0.55, 0.7)]
+    above = measure_drift([0.2] * 4, scores, Budget(0.1, 0.35, score="confidence")).above
     assert (above.count, above.total) == (2, 4)
-    assert measure_drift(results, Budget(0.1, 0.35, score="risk")).above.count == 0
-    unknown = measure_drift(results, Budget(0.1, 0.35, score="variation_ratio"))
+    assert measure_drift([0.2] * 4, [0.1] * 4, Budget(0.1, 0.35, score="risk")).above.count == 0
+    unknown = measure_drift([0.2] * 4, [None] * 4, Budget(0.1, 0.35, score="variation_ratio"))
     assert unknown.above is None and unknown.moved is None

@@ -63,9 +63,7 @@ def test_an_interrupted_erasure_is_finished_at_the_next_start(team, examples, mo
     assert not any(path.is_file() for path in (desk.files.folder / "files").rglob("*"))
 
 
-def test_unreadable_files_are_purged_and_a_recording_is_renamed_without_its_name_in_the_log(
-    team, tmp_path, examples, classify
-):
+def test_unreadable_files_are_purged_and_names_are_not_in_the_log(team, tmp_path, examples, classify):
     desk, client, headers = team
     (tmp_path / "junk.edf").write_bytes(b"junk" * 100)
     junk = put(client, tmp_path / "junk.edf", headers=headers["Una"]).json()["id"]

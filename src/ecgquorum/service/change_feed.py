@@ -44,15 +44,16 @@ class ChangeFeed:
     async def since(self, number: int) -> Change:
         """What changed after this number; claims whose time is over end here."""
         async with self._lock:
-            if time.monotonic() - self._read_at > _INTERVAL_S:
-                try:
+            try:
+                if time.monotonic() - self._read_at > _INTERVAL_S:
+                    self._read_at = time.monotonic()
                     self._number = await anyio.to_thread.run_sync(self._read_number)
-                except SQLAlchemyError as error:
-                    _log.debug("the change feed could not read the database: %s", error)
-                self._since.clear()
-                self._read_at = time.monotonic()
-            if number not in self._since:
-                self._since[number] = await anyio.to_thread.run_sync(self._read_changes, number)
+                    self._since.clear()
+                if number not in self._since:
+                    self._since[number] = await anyio.to_thread.run_sync(self._read_changes, number)
+            except SQLAlchemyError as error:  # the stream waits until the database is back
+                _log.debug("the change feed could not read the database: %s", error)
+                return Change(number, ())
             return self._since[number]
 
     def _read_number(self) -> int:

@@ -1,6 +1,7 @@
 """The desk: settings, database, files and model in one object."""
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,7 @@ class Desk:
         self.outage = Outage()
         self.sign_ins = Throttle()
         self.log_check = GrowingCheck()
+        self.computed: dict[str, Any] = {}
         self.classes = self.ensemble.classes
         self.class_names: dict[str, str] = self.ensemble.card.get("class_names", {})
         self.model_sha256 = str(self.ensemble.card.get("weights_sha256", ""))
@@ -47,6 +49,10 @@ class Desk:
     def session_secret(self) -> bytes:
         """Key of the CSRF tokens."""
         return self.store.secret(SESSION_SECRET)
+
+    def load_secrets(self) -> None:
+        """Read the secrets now: the page that reports a lost database needs one."""
+        self.__dict__["session_secret"] = self.store.secret(SESSION_SECRET)
 
     @cached_property
     def second_reading(self) -> SecondReading:

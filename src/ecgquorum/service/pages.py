@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse
 from ecgquorum.service import charts
 from ecgquorum.service.api.dependencies import CurrentActor, CurrentDesk, RecordingId
 from ecgquorum.service.api.worklist_query import CaseFilter, ListFilter, RowsFilter
-from ecgquorum.service.desk_metrics import compute_metrics
+from ecgquorum.service.desk_metrics import current_metrics
 from ecgquorum.service.exports import entry_values, open_cases
 from ecgquorum.service.store import audit, models, reviews, worklist
 from ecgquorum.service.store.tokens import Role
@@ -134,8 +134,7 @@ def upload_page(request: Request, desk: CurrentDesk, who: CurrentActor) -> HTMLR
 @router.get("/measures")
 def measures_page(request: Request, desk: CurrentDesk, who: CurrentActor) -> HTMLResponse:
     """Metrics of the desk."""
-    with desk.store.read_session() as session:
-        metrics = compute_metrics(session, desk)
+    metrics = current_metrics(desk)
     return render_page(
         request,
         desk,

@@ -42,6 +42,7 @@ def open_desk(settings: Settings) -> Desk:
     """Open the desk and migrate its database; a desk that other machines can reach must have tokens."""
     desk = Desk(settings)
     desk.store.migrate()
+    desk.load_secrets()
     desk.files.clear_abandoned()
     finish_erasures(desk)
     with desk.store.read_session() as session:

@@ -10,6 +10,7 @@ import anyio.to_thread
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import BaseModel
+from sqlalchemy.exc import SQLAlchemyError
 
 from ecgquorum.service.api.dependencies import (
     CurrentActor,
@@ -156,8 +157,9 @@ async def _stream_changes(request: Request, desk: Desk, changes: ChangeFeed, see
                 quiet_s = 0.0
             if checked_s >= _RECHECK_S:
                 checked_s = 0.0
-                if await anyio.to_thread.run_sync(identify, desk, request) is None:
-                    return
+                with suppress(SQLAlchemyError):  # a lost database ends no session
+                    if await anyio.to_thread.run_sync(identify, desk, request) is None:
+                        return
             with suppress(TimeoutError):
                 await asyncio.wait_for(changes.stopping.wait(), _POLL_S)
     finally:

@@ -88,6 +88,8 @@ def store_result(
             label=result.label,
             decision=result.decision,
             uncertainty=result.uncertainty,
+            risk=result.risk,
+            probability=max(result.probabilities.values(), default=None),
             quality=str(result.quality.severity),
             document=document,
         )

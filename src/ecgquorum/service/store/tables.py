@@ -108,6 +108,8 @@ class ResultRow(Base):
     label: Mapped[str] = mapped_column(String(100))
     decision: Mapped[str] = mapped_column(String(16))
     uncertainty: Mapped[float | None] = mapped_column(Float)
+    risk: Mapped[float | None] = mapped_column(Float)
+    probability: Mapped[float | None] = mapped_column(Float)
     quality: Mapped[str] = mapped_column(String(16))
     document: Mapped[dict[str, Any]]
 

@@ -98,6 +98,8 @@ def _verify_results(session: Session, expected: _Expected) -> Iterator[str]:
             continue
         pairs = {"class": row.label, "decision": row.decision, "uncertainty": row.uncertainty}
         stored = {"class": row.document.get("label"), "decision": row.document.get("decision")}
+        if row.risk != row.document.get("risk"):
+            yield f"{what} has been changed: risk"
         changed = [name for name, value in pairs.items() if name in logged and logged[name] != value]
         changed += [name for name, value in stored.items() if logged[name] != value and name not in changed]
         if changed:

@@ -32,6 +32,13 @@ def upgrade() -> None:
         connection.execute(sa.update(verdicts).where(verdicts.c.id == row.id).values(labels=[row.label]))
     with op.batch_alter_table("verdicts") as table:
         table.alter_column("labels", existing_type=sa.JSON(), nullable=False)
+    op.add_column("results", sa.Column("risk", sa.Float(), nullable=True))
+    op.add_column("results", sa.Column("probability", sa.Float(), nullable=True))
+    results = sa.table("results", *map(sa.column, ("id", "risk", "probability")), sa.column("document", sa.JSON()))
+    for row in connection.execute(sa.select(results.c.id, results.c.document)).all():
+        probability = max((row.document.get("probabilities") or {}).values(), default=None)
+        values = {"risk": row.document.get("risk"), "probability": probability}
+        connection.execute(sa.update(results).where(results.c.id == row.id).values(values))
     op.add_column("tokens", sa.Column("expires_at", sa.String(length=27), nullable=True))
     op.add_column("sessions", sa.Column("seen_at", sa.String(length=27), nullable=False, server_default=""))
     op.execute("UPDATE sessions SET seen_at = until")
