@@ -225,9 +225,8 @@ def _resources(session: Session) -> Iterator[Resource]:
     ids = session.scalars(query.order_by(RecordingRow.classified_at, RecordingRow.id)).all()
     for batch in batched(ids, _BATCH):
         results, verdicts = _latest_results(session, batch), _verdicts(session, batch)
-        rounds = dict(
-            session.execute(select(RecordingRow.id, RecordingRow.round).where(RecordingRow.id.in_(batch))).all()
-        )
+        rounds = session.execute(select(RecordingRow.id, RecordingRow.round).where(RecordingRow.id.in_(batch)))
+        current = {recording_id: number for recording_id, number in rounds}  # noqa: C416 (rows are no pairs)
         for one in batch:
             result, names = results[one].result, models.classes_of(session, results[one])[1]
             resources = make_resources(result, names)

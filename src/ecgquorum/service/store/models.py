@@ -31,7 +31,10 @@ def newest_model(session: Session) -> str | None:
 
 def classes_of(session: Session, result: ResultRow) -> tuple[list[str], dict[str, str]]:
     """The classes of a result's model, and their names; those of a model from before are in the result itself."""
-    row = session.get(ModelRow, result.model_sha256)
+    known: dict[str, ModelRow | None] = session.info.setdefault("models", {})
+    if result.model_sha256 not in known:
+        known[result.model_sha256] = session.get(ModelRow, result.model_sha256)
+    row = known[result.model_sha256]
     if row is None:
         return list(result.document.get("raw_probabilities") or {}), {}
     return [str(name) for name in row.classes], {str(key): str(value) for key, value in row.class_names.items()}
