@@ -216,7 +216,10 @@ export class Calipers {
 
   /** A new one at a point of the stage; its second handle follows the pointer. @param {PointerEvent} event */
   begin(event) {
-    if (this.tentative) this.#remove(this.tentative);
+    if (this.tentative) {
+      this.#remove(this.tentative);
+      this.stage.focus({ preventScroll: true }); // keys still come here
+    }
     return this.#add().begin(event);
   }
 
