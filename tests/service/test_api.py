@@ -41,7 +41,7 @@ def test_uploading_is_idempotent_by_content(client, desk, examples):
     assert first.status_code == 201 and first.json()["state"] == "waiting"
     again = put(client, examples / "r0.npz", "C:\\patients\\..\\other name.npz")
     assert again.status_code == 200 and again.json() == first.json() | {"new": False}
-    kept = [path for path in desk.files.folder.rglob("*") if path.is_file() and "sqlite" not in path.name]
+    kept = [path for path in (desk.files.folder / "files").rglob("*") if path.is_file()]
     assert len(kept) == 1 and kept[0].read_bytes() == (examples / "r0.npz").read_bytes()
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from ecgquorum.ensemble import Ensemble, load_ensemble
 from ecgquorum.errors import DeskError
 from ecgquorum.recordings import Recording
+from ecgquorum.service.access_log import AccessLog
 from ecgquorum.service.files import FileStore
 from ecgquorum.service.http_errors import NotFoundError
 from ecgquorum.service.outage import Outage
@@ -30,6 +31,7 @@ class Desk:
         self.ensemble: Ensemble = load_ensemble(settings.model, member=settings.member)
         self.policy = _policy(self.ensemble, settings.model)
         self.files = FileStore(settings.data)
+        self.access_log = AccessLog(settings.data)
         self.store = Store(settings.database_url)
         self.outage = Outage()
         self.sign_ins = Throttle()
@@ -74,8 +76,9 @@ class Desk:
         return Recording(row.id, signal, row.rate_hz, tuple(row.leads), source=row.name)
 
     def close(self) -> None:
-        """Close the database."""
+        """Close the database and the access log."""
         self.store.close()
+        self.access_log.close()
 
 
 def _policy(ensemble: Ensemble, model: str) -> Policy:

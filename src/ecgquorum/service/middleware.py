@@ -1,6 +1,7 @@
 """Middleware before every route: host, token, role and CSRF checks, body limit, security headers."""
 
 import hmac
+import time
 from urllib.parse import quote
 
 import anyio
@@ -22,6 +23,7 @@ from ecgquorum.service.templating import respond_to_error
 CSRF_HEADER = "x-csrf-token"
 _SAFE = ("GET", "HEAD")
 _MAX_BODY = 1 << 16
+_MAX_PATH = 300
 _BODY_IDLE_S = 30.0
 _STREAMED = ("PUT", "/api/recordings")
 _HEADERS = {
@@ -51,8 +53,11 @@ class AccessMiddleware:
 
         is_static = scope["path"].startswith("/static/")
 
+        began = time.monotonic()
+
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
+                self._note(scope, message["status"], began)
                 _add_headers(message, scope["path"])
                 if self._desk.outage.is_down and message["status"] < 400 and not is_static:
                     self._desk.outage.end()
@@ -71,6 +76,21 @@ class AccessMiddleware:
             await refusal(scope, receive, send_with_headers)
         else:
             await self._app(scope, _limit_body(receive, None if is_upload else _MAX_BODY), send_with_headers)
+
+    def _note(self, scope: Scope, status: int, began: float) -> None:
+        """Write a line of the access log; files of the pages themselves are left out."""
+        if scope["path"].startswith("/static/"):
+            return
+        actor: Actor | None = scope.get("state", {}).get("actor")
+        self._desk.access_log.write(
+            at=self._desk.store.now(),
+            who=actor.name if actor else None,
+            address=scope["client"][0] if scope.get("client") else "",
+            method=scope["method"],
+            path=scope["path"][:_MAX_PATH],
+            status=status,
+            ms=round(1000 * (time.monotonic() - began)),
+        )
 
     async def _check(self, request: Request) -> Response | None:
         if not self._desk.settings.accepts_host(request.headers.get("host", "")):

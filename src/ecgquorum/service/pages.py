@@ -6,11 +6,12 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from ecgquorum.service import charts
+from ecgquorum.service.api.admin_status import read_status
 from ecgquorum.service.api.dependencies import CurrentActor, CurrentDesk, RecordingId
 from ecgquorum.service.api.worklist_query import CaseFilter, ListFilter, RowsFilter
 from ecgquorum.service.desk_metrics import current_metrics
 from ecgquorum.service.exports import entry_values, open_cases
-from ecgquorum.service.store import audit, models, reviews, worklist
+from ecgquorum.service.store import assignment, audit, models, reviews, worklist
 from ecgquorum.service.store.tokens import Role
 from ecgquorum.service.store.worklist import SHOWN_STATES
 from ecgquorum.service.templating import render_page, render_text
@@ -92,6 +93,7 @@ def case_page(
             for back in (False, True)
         )
         shown = reviews.may_see_answer(session, row, who.name, desk.settings.blind_first)
+        readers = assignment.list_readers(session, desk.store.now())
         names = models.classes_of(session, reviews.latest_result(session, row.id))[1] if row.classified_at else {}
     bars = None
     if answer := case.answer:
@@ -110,7 +112,8 @@ def case_page(
         bars=bars,
         classes=[(name, names.get(name, "")) for name in case.classes],
         may_judge=Role.READER in who.roles,
-        may_reopen=Role.ADMIN in who.roles,
+        may_administer=Role.ADMIN in who.roles,
+        readers=readers,
         blind_first=desk.settings.blind_first,
         claim_s=desk.settings.claim_s,
         undo_s=desk.settings.undo_s,
@@ -164,6 +167,15 @@ def audit_page(
         entries = [entry_values(row, hidden) for row in audit.latest(session, before or total + 1, _PAGE)]
         check = desk.log_check.update(session)
     return render_page(request, desk, who, "audit.html", entries=entries, total=total, head=head, check=check)
+
+
+@router.get("/admin")
+def admin_page(request: Request, desk: CurrentDesk, who: CurrentActor) -> HTMLResponse:
+    """Queue, workers, disk, claims, tokens and the access log."""
+    with desk.store.read_session() as session:
+        change = audit.head(session)[0]
+    status, access = read_status(desk, request.app.state), desk.access_log.latest(_PAGE)
+    return render_page(request, desk, who, "admin.html", change=change, status=status, access=access, roles=list(Role))
 
 
 @router.get("/export")

@@ -1,12 +1,22 @@
 """The HTTP API: one router for each subject."""
 
-from ecgquorum.service.api import administration, desk_metrics, exports, maps, recordings, reviews, sessions
+from ecgquorum.service.api import (
+    admin_status,
+    administration,
+    desk_metrics,
+    exports,
+    maps,
+    recordings,
+    reviews,
+    sessions,
+)
 
 ROUTERS = (
     sessions.router,
     recordings.router,
     reviews.router,
     administration.router,
+    admin_status.router,
     maps.router,
     desk_metrics.router,
     exports.router,

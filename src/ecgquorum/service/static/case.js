@@ -32,7 +32,7 @@ async function redraw() {
     viewer?.dispatchEvent(new CustomEvent("ecg:reveal"));
     const announcement = link("announcement");
     if (announcement) {
-      say(announcement.textContent.trim());
+      link("spoken").textContent = announcement.textContent.trim();
       announcement.focus({ preventScroll: true });
     }
   } else if (hadFocus) checkedButtons()[0]?.focus({ preventScroll: true });
