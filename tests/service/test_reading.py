@@ -134,3 +134,108 @@ def test_an_admin_reopens_a_case_with_a_reason(served, page):
     assert page.locator(".votes").count() == 0, "the new round is blind again"
     page.goto(f"{address}/audit")
     expect(page.locator(".audit")).to_contain_text("the wrong patien")
+
+
+def open_case(page, address, case_id):
+    page.goto(f"{address}/cases/{case_id}")
+    expect(page.locator("[data-label=N]")).to_be_enabled()
+
+
+def test_answers_beyond_one_class_and_a_comment(served, page):
+    address, _, ids = served
+    open_case(page, address, ids[0])
+    for key in ("m", "1", "3", "t"):
+        page.keyboard.press(key)
+    page.keyboard.type("j1 bigeminy?")
+    page.keyboard.press("Escape")
+    expect(page.locator("#submit")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#review")).to_contain_text("Your first verdict: N + O")
+    expect(page.locator("#several")).to_have_attribute("aria-pressed", "true")
+    page.wait_for_timeout(450)
+    page.keyboard.press("Enter")
+    expect(page.locator("#review h2").first).to_have_text("N + O")
+    expect(page.locator("blockquote")).to_have_text("j1 bigeminy?")
+    for case_id, key, words in ((ids[1], "0", "none of these"), (ids[2], "x", "cannot tell")):
+        open_case(page, address, case_id)
+        page.keyboard.press(key)
+        page.keyboard.press("Enter")
+        expect(page.locator("#review")).to_contain_text(f"Your first verdict: {words}")
+        page.keyboard.press(key)
+        page.keyboard.press("Enter")
+        expect(page.locator("#review .state")).to_have_text("amended")
+    table = page.request.get(f"{address}/api/export/labels.csv").text().splitlines()
+    assert [line.split(",")[1:3] for line in table[1:]] == [
+        ["N + O", "classes"],
+        ["none of these", "none"],
+        ["cannot tell", "unclear"],
+    ]
+
+
+def test_the_reveal_stands_beside_the_classes_and_the_paper_does_not_jump(served, page):
+    address, _, ids = served
+    for width, height in ((1440, 900), (1024, 768), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        open_case(page, address, ids[{1440: 0, 1024: 1, 390: 2}[width]])
+        expect(page.locator("#viewer canvas").first).to_be_visible()
+        before = page.locator(".ecg-stage").bounding_box()
+        answers = page.locator(".classes").bounding_box()
+        page.keyboard.press("1")
+        page.keyboard.press("Enter")
+        expect(page.locator(".is-answer")).to_have_count(1)
+        expect(page.locator(".ecg-maps button").first).to_be_visible()
+        assert page.locator(".ecg-stage").bounding_box() == before
+        now = page.locator(".classes").bounding_box()
+        if width > 1000:
+            assert abs(now["y"] - answers["y"]) < 1 and now["height"] == answers["height"]
+            expect(page.locator(".is-answer")).to_be_in_viewport()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_every_action_is_reached_by_keys_and_the_reveal_is_announced(served, page):
+    address, _, ids = served
+    open_case(page, address, ids[0])
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    expect(page.locator("#keys")).to_contain_text("cannot tell")
+    page.keyboard.press("1")  # a dialog is open: not meant for the page
+    page.keyboard.press("Escape")
+    expect(page.locator("#keys")).to_be_hidden()
+    assert page.locator("[data-label][aria-checked=true]").count() == 0 and ids[0] in page.url
+    page.locator("[data-label]").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("[data-label=O]")).to_be_focused()
+    expect(page.locator("[data-label=O]")).to_have_attribute("aria-checked", "true")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("[data-label=A]")).to_have_attribute("aria-checked", "true")
+    assert page.locator(".classes [tabindex='0']").count() == 1
+    page.keyboard.press("Enter")
+    expect(page.locator("#announcement")).to_be_focused()
+    expect(page.locator("#spoken")).to_contain_text("The ensemble")
+
+
+def test_the_worklist_is_filtered_sorted_assigned_and_marked(served, page):
+    address, _, ids = served
+    page.goto(f"{address}/?sort=name")
+    names = page.locator(".worklist td:first-child a").all_text_contents()
+    assert names == sorted(names)
+    open_case(page, address, ids[-1])
+    page.click("summary:has-text('Manage')")
+    page.check("#urgent")
+    page.select_option("#assigned", "local")
+    page.fill("#new-name", "patient 17.npz")
+    page.click("#manage button")
+    expect(page.locator("#toast")).to_have_text("Saved.")
+    page.goto(address)
+    first = page.locator(".worklist tbody tr").first
+    expect(first).to_contain_text("patient 17.npz")
+    expect(first).to_contain_text("urgent")
+    for query in ("urgent=true", "mine=true", "q=patient", "state=open&mine=true"):
+        page.goto(f"{address}/?{query}")
+        assert page.locator(".worklist tbody tr").count() == 1, query
+    for query, count in (("uploader=local", 6), ("uploader=me", 0), ("since=2020-01-01", 6), ("until=2020-01-01", 0)):
+        page.goto(f"{address}/?{query}")
+        assert page.locator(".worklist tbody tr").count() == count, query
+    page.goto(f"{address}/?label=N")
+    assert page.locator(".worklist tbody tr").count() == 0, "a class would reveal the answer of an open case"

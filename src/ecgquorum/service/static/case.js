@@ -16,7 +16,13 @@ const review = () => document.getElementById("review");
 const link = (name) => document.getElementById(name);
 
 async function redraw() {
-  const before = { chosen: checkedButtons().map(answerOf), several: isSeveral(), comment: link("comment")?.value };
+  const before = {
+    chosen: checkedButtons().map(answerOf),
+    several: isSeveral(),
+    comment: link("comment")?.value,
+    reason: link("reason")?.value,
+    reopens: link("reason")?.closest("details").open,
+  };
   const revealed = review().dataset.revealed;
   const hadFocus = review().contains(document.activeElement);
   await refresh("review");
@@ -27,6 +33,10 @@ async function redraw() {
     }
   } else if (link("several")?.ariaPressed === "true") setSeveral(true);
   if (before.comment && link("comment")) link("comment").value = before.comment;
+  if (before.reason !== undefined && link("reason")) {
+    link("reason").value = before.reason;
+    link("reason").closest("details").open = before.reopens;
+  }
   if (review().dataset.revealed === "yes" && revealed !== "yes") {
     revealedAt = performance.now();
     viewer?.dispatchEvent(new CustomEvent("ecg:reveal"));
@@ -65,7 +75,7 @@ async function submit() {
   busy = true;
   try {
     const now = await ask("POST", `${path}/verdicts`, verdict);
-    state = now.state;
+    [state, holder] = [now.state, now.claimed_by];
     const done = state !== "open" || now.finished;
     if (done) holds = false;
     await redraw();
