@@ -157,7 +157,7 @@ def stream_cohort(session: Session, desk: Desk) -> Iterator[bytes]:
     Verdicts that are not one class are in other-answers.jsonl: nothing can be trained on them as a single label.
     """
     sink = _Sink()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:  # type: ignore[call-overload]
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
         with archive.open("labels.csv", "w", force_zip64=True) as member:
             for line in labels_csv(session, single=True):
                 member.write(line.encode())
@@ -194,7 +194,7 @@ def stream_fhir(session: Session, desk: Desk) -> Iterator[bytes]:
     Observations are sent while they are made; resources that refer to them wait in temporary files.
     """
     sink, later = _Sink(), {}
-    with ExitStack() as stack, zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:  # type: ignore[call-overload]
+    with ExitStack() as stack, zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("Device.ndjson", _ndjson(make_device(desk.ensemble.card)))
         with archive.open("Observation.ndjson", "w", force_zip64=True) as member:
             for resource in _resources(session):

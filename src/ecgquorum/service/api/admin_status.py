@@ -13,7 +13,7 @@ from ecgquorum.service.desk import Desk
 from ecgquorum.service.http_errors import NotFoundError, UnprocessableError
 from ecgquorum.service.store import erasure, reviews, tokens, worklist
 from ecgquorum.service.store.recordings import find_recording
-from ecgquorum.service.store.tables import RecordingRow, State
+from ecgquorum.service.store.tables import RecordingRow, State, TokenRow
 
 router = APIRouter(prefix="/api/admin", tags=["administration"])
 _DAY_S = 86400.0
@@ -106,7 +106,7 @@ def read_status(desk: Desk, app_state: Any) -> Status:
         )
 
 
-def _token_info(row: tokens.TokenRow, now: str) -> TokenInfo:
+def _token_info(row: TokenRow, now: str) -> TokenInfo:
     state: Literal["valid", "expired", "revoked"] = (
         "revoked" if row.revoked_at else "valid" if tokens.is_valid(row, now) else "expired"
     )

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import delete, func, or_, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from ecgquorum.service.store import audit
-from ecgquorum.service.store.tables import FileRow, RecordingRow, ResultRow, SenderRow, VerdictRow
+from ecgquorum.service.store.tables import AuditRow, FileRow, RecordingRow, ResultRow, SenderRow, VerdictRow
 from ecgquorum.service.store.verification import ERASED
 
 _OWNED = (VerdictRow, ResultRow, FileRow, SenderRow)
@@ -38,13 +38,13 @@ def unused_files(session: Session, hashes: Sequence[str]) -> list[str]:
 
 def erased_files(session: Session) -> list[str]:
     """Hashes of the files of all erased recordings."""
-    rows = session.scalars(select(audit.AuditRow.details).where(audit.AuditRow.action == ERASED))
+    rows = session.scalars(select(AuditRow.details).where(AuditRow.action == ERASED))
     return [str(sha256) for details in rows for sha256 in details["files"]]
 
 
 def erased_ids(session: Session) -> list[str]:
     """Ids of all erased recordings."""
-    return list(session.scalars(select(audit.AuditRow.subject).where(audit.AuditRow.action == ERASED)))
+    return list(session.scalars(select(AuditRow.subject).where(AuditRow.action == ERASED)))
 
 
 def rename_recording(session: Session, row: RecordingRow, at: str, admin: str, name: str) -> None:
@@ -58,6 +58,6 @@ def stored_bytes(session: Session, uploader: str = "") -> int:
     """Size of all stored files, or of those of one uploader."""
     query = select(func.coalesce(func.sum(FileRow.n_bytes), 0))
     if uploader:
-        owned = select(RecordingRow.id).where(or_(RecordingRow.uploader == uploader))
+        owned = select(RecordingRow.id).where(RecordingRow.uploader == uploader)
         query = query.where(FileRow.recording_id.in_(owned))
     return int(session.scalar(query) or 0)

@@ -125,6 +125,8 @@ def _verify_files(
 ) -> Iterator[str]:
     query = select(FileRow.recording_id, FileRow.sha256).where(FileRow.sha256.is_not(None)).distinct()
     for recording_id, sha256 in session.execute(query).all():
+        if sha256 is None:
+            continue
         if sha256 not in expected.files:
             yield f"the file {sha256} of {recording_id} is not in the audit log"
         if hash_file is not None and (found := hash_file(sha256)) != sha256:
