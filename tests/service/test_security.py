@@ -27,7 +27,7 @@ def routes():
 
 
 def addressed(path):
-    return path.replace("{id}", SOME_ID).replace("{name}", "nobody").replace("{path:path}", "desk.css")
+    return path.replace("{id}", SOME_ID).replace("{token_id}", "0" * 16).replace("{path:path}", "desk.css")
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ ACCESS: dict[tuple[str, str], frozenset[Role]] = {
     ("GET", "/api/admin"): _ADMIN,
     ("GET", "/api/admin/access"): _ADMIN,
     ("POST", "/api/admin/tokens"): _ADMIN,
-    ("DELETE", "/api/admin/tokens/{name}"): _ADMIN,
+    ("DELETE", "/api/admin/tokens/{token_id}"): _ADMIN,
     ("DELETE", "/api/admin/claims/{id}"): _ADMIN,
     ("PUT", "/api/recordings"): _UPLOAD,
     ("GET", "/api/recordings"): ANY_ROLE,

@@ -3,7 +3,7 @@
 import shutil
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
 from sqlalchemy import func, select
 
@@ -139,12 +139,14 @@ def add_token(new: NewToken, desk: CurrentDesk, who: CurrentActor) -> AddedToken
     return AddedToken(token=secret)
 
 
-@router.delete("/tokens/{name}", status_code=204, responses=error_responses(404))
-def revoke_token(name: str, desk: CurrentDesk, who: CurrentActor) -> None:
-    """Revoke a token, by its name or id, and close its sessions."""
+@router.delete("/tokens/{token_id}", status_code=204, responses=error_responses(404))
+def revoke_token(
+    token_id: Annotated[str, Path(pattern="^[0-9a-f]{16}$")], desk: CurrentDesk, who: CurrentActor
+) -> None:
+    """Revoke a token and close its sessions."""
     try:
         with desk.store.write_session() as session:
-            tokens.revoke_token(session, desk.store.now(), name, who.name)
+            tokens.revoke_token(session, desk.store.now(), token_id, who.name)
     except DeskError as error:
         raise NotFoundError(str(error)) from error
 
