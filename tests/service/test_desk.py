@@ -55,7 +55,7 @@ def test_from_upload_to_export(page, desk, examples, classify):
             page.click("text=cohort.zip >> nth=0")
         content = Path(download.value.path()).read_bytes()
         table = zipfile.ZipFile(io.BytesIO(content)).read("labels.csv").decode().splitlines()
-        assert len(table) == 2 and f",{other},N,{answered}," in table[1]
+        assert len(table) == 2 and f",{other},class,N,{answered}," in table[1]
 
         for path in ("/measures", "/audit"):
             page.goto(f"{address}{path}")

@@ -263,4 +263,4 @@ def entry_values(row: AuditRow, hidden: Collection[str]) -> dict[str, Any]:
 
 def _quote_formula(name: str) -> str:
     """Quote a text that a spreadsheet would take for a formula."""
-    return f"'{name}" if name[:1] in "=+-@" else name
+    return f"'{name}" if name.startswith(("=", "+", "-", "@")) else name
