@@ -24,8 +24,10 @@ class InvalidRequest(BaseModel):
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Error responses of a route for the OpenAPI description; those of the middleware are always included."""
-    problems = {status: {"model": Problem} for status in (400, 401, 403, 413, 421, 503, *statuses)}
-    return {**problems, 422: {"model": InvalidRequest}}
+    problems: dict[int | str, dict[str, Any]] = {
+        status: {"model": Problem} for status in (400, 401, 403, 413, 421, 503, *statuses)
+    }
+    return problems | {422: {"model": InvalidRequest}}
 
 
 def file_responses(media_type: str, *statuses: int) -> dict[int | str, dict[str, Any]]:
