@@ -24,12 +24,22 @@ from ecgquorum.preprocessing import InputSpec
 from ecgquorum.preprocessing.prepare import ReadOptions, reading_sandbox
 from ecgquorum.recordings import SandboxLimits, write
 from ecgquorum.service.application import desk_application
-from ecgquorum.service.server import open_desk
+from ecgquorum.service.server import open_desk, server_config
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import Store, tokens
 from ecgquorum.service.worker import TRACE_BYTES, classify_some
 from ecgquorum.triage import Threshold
 
+try:
+    import playwright.sync_api as playwright
+except ImportError:
+    playwright = None
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None or playwright is None, reason="no chromium or no playwright here; install them to test with them"
+)
+PATIENCE_MS = 60_000
 SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 
 
@@ -180,8 +190,7 @@ def listening(desk, with_worker=False):
     application, changes = desk_application(desk, with_worker=with_worker)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(application, log_level="error", timeout_graceful_shutdown=5)
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(server_config(application))
         server.install_signal_handlers = lambda: None
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
@@ -233,3 +242,25 @@ def put(client, path, name=None, **options):
 def give_token(desk, name, role):
     with desk.store.write_session() as session:
         return tokens.add_token(session, desk.store.now(), name, role)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    playwright.expect.set_options(timeout=PATIENCE_MS)
+    with playwright.sync_playwright() as running:
+        made = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def page(browser):
+    context = browser.new_context(viewport={"width": 1400, "height": 900}, accept_downloads=True)
+    context.set_default_timeout(PATIENCE_MS)
+    made = context.new_page()
+    problems = []
+    made.on("pageerror", lambda error: problems.append(str(error)))
+    made.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    yield made
+    context.close()
+    assert [text for text in problems if "409" not in text and "404" not in text] == []

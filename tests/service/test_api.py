@@ -41,7 +41,7 @@ def test_uploading_is_idempotent_by_content(client, desk, examples):
     assert first.status_code == 201 and first.json()["state"] == "waiting"
     again = put(client, examples / "r0.npz", "C:\\patients\\..\\other name.npz")
     assert again.status_code == 200 and again.json() == first.json() | {"new": False}
-    kept = [path for path in desk.files.folder.rglob("*") if path.is_file() and "sqlite" not in path.name]
+    kept = [path for path in (desk.files.folder / "files").rglob("*") if path.is_file()]
     assert len(kept) == 1 and kept[0].read_bytes() == (examples / "r0.npz").read_bytes()
 
 
@@ -158,13 +158,24 @@ def test_exports_are_read_by_cohort_build(client, desk, examples, classify, tmp_
     for number, case in enumerate(client.get("/api/recordings", params={"state": "open"}).json()["cases"]):
         verdicts[case["id"]] = "NA"[number % 2]
         judged(client, case["id"], verdicts[case["id"]])
+    other, verdict = verdicts.popitem()[0], {"kind": "none", "comment": "=paced?"}
+    client.post(f"/api/recordings/{other}/reopen", json={"reason": "test"}).raise_for_status()
+    client.put(f"/api/recordings/{other}/claim").raise_for_status()
+    for _ in range(2):
+        client.post(f"/api/recordings/{other}/verdicts", json=verdict).raise_for_status()
     table = list(csv.DictReader(io.StringIO(client.get("/api/export/labels.csv").text)))
-    assert {row["id"].split(".")[0]: row["label"] for row in table} == verdicts
-    assert {row["first_label"] for row in table} <= {"N", "A"} and all(row["reader"] == "local" for row in table)
+    assert {row["id"].split(".")[0]: row["label"] for row in table} == verdicts | {other: "none of these"}
+    assert (
+        table[-1]["kind"] == "none"
+        and [row["comment"] for row in table] == [""] * len(verdicts) + ["'=paced?"]
+        and all(row["reader"] == "local" for row in table)
+    )
     archive = client.get("/api/export/cohort.zip").content
     (tmp_path / "reviews.zip").write_bytes(archive)
     names = zipfile.ZipFile(io.BytesIO(archive)).namelist()
-    assert "labels.csv" in names and all(name.split(".")[0].split("-")[0] in {*verdicts, "labels"} for name in names)
+    assert {name.split(".")[0].split("-")[0] for name in names} == {*verdicts, "labels", "other"}
+    answers = zipfile.ZipFile(io.BytesIO(archive)).read("other-answers.jsonl").decode().splitlines()
+    assert [json.loads(line)["id"].split(".")[0] for line in answers] == [other]
     out = tmp_path / "cohort"
     argv = ["ecgquorum", "cohort", "build", tmp_path / "reviews.zip", "--out", out, "--tune-share", "0.3"]
     monkeypatch.setattr("sys.argv", [str(word) for word in [*argv, "--test-share", "0"]])
@@ -176,7 +187,7 @@ def test_exports_are_read_by_cohort_build(client, desk, examples, classify, tmp_
     resources = zipfile.ZipFile(io.BytesIO(client.get("/api/export/fhir.zip").content))
     reports = [json.loads(line) for line in resources.read("DiagnosticReport.ndjson").splitlines()]
     final = [one for one in reports if one["status"] == "final"]
-    assert len(final) == len(verdicts) and len(reports) == len(list(examples.glob("*.[nh]*")))
+    assert len(final) == len(verdicts) + 1 and len(reports) == len(list(examples.glob("*.[nh]*")))
     for kind in ("DiagnosticReport", "Observation", "Device"):
         for line in resources.read(f"{kind}.ndjson").splitlines():
             get_fhir_model_class(kind).model_validate_json(line)
@@ -244,7 +255,7 @@ def test_many_uploads_at_once(make_desk, tmp_path):
         assert sum(answer.status_code == 201 for answer in answers) == 150
         assert client.get("/api/recordings").json()["total"] == 150
         with desk.store.read_session() as session:
-            assert audit.verify_log(session) == audit.LogCheck(150, audit.head(session)[1])
+            assert audit.verify_log(session) == audit.LogCheck(151, audit.head(session)[1])
 
 
 def test_upload_to_verdict_in_either_database(database, make_desk, examples, classify):

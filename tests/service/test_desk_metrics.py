@@ -3,9 +3,9 @@
 import pytest
 
 from ecgquorum.service.charts import confusion, deferral
-from ecgquorum.service.desk_metrics import TimeStep, measure_drift, proportion
-from ecgquorum.service.pages import format_duration
-from ecgquorum.service.store.tables import ResultRow
+from ecgquorum.service.desk_metrics import TimeStep, measure_drift
+from ecgquorum.service.proportions import proportion
+from ecgquorum.service.templating import format_duration
 from ecgquorum.triage import Budget
 
 
@@ -38,17 +38,17 @@ def test_the_largest_count_has_the_darkest_cell():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.4, "0 s"), (61, "1 min 1 s"), (3600, "1 h"), (90061, "1 d 1 h"), (86460, "1 d 1 min")]
+    ("seconds", "text"),
+    [(0.4, "0 s"), (61, "1 min 1 s"), (3600, "1 h"), (90061, "1 day 1 h"), (172860, "2 days 1 min"), (86400, "1 day")],
 )
 def test_durations_have_two_units(seconds, text):
     assert format_duration(seconds) == text
 
 
 def test_drift_is_by_the_score_of_the_policy_where_results_have_it():
-    documents = [{"probabilities": {"N": p, "A": 1 - p}, "risk": 0.1} for p in (0.95, 0.6, 0.55, 0.3)]
-    results = [ResultRow(document=document, uncertainty=0.2) for document in documents]
-    above = measure_drift(results, Budget(0.1, 0.35, score="confidence")).above
+    scores = [1 - p for p in (0.95, 0.6, 0.55, 0.7)]
+    above = measure_drift([0.2] * 4, scores, Budget(0.1, 0.35, score="confidence")).above
     assert (above.count, above.total) == (2, 4)
-    assert measure_drift(results, Budget(0.1, 0.35, score="risk")).above.count == 0
-    unknown = measure_drift(results, Budget(0.1, 0.35, score="variation_ratio"))
+    assert measure_drift([0.2] * 4, [0.1] * 4, Budget(0.1, 0.35, score="risk")).above.count == 0
+    unknown = measure_drift([0.2] * 4, [None] * 4, Budget(0.1, 0.35, score="variation_ratio"))
     assert unknown.above is None and unknown.moved is None

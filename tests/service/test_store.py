@@ -14,7 +14,8 @@ from ecgquorum.ensemble.result import Result
 from ecgquorum.errors import DeskError
 from ecgquorum.service.http_errors import ConflictError, NotFoundError, UnprocessableError
 from ecgquorum.service.settings import Settings
-from ecgquorum.service.store import Store, audit, migrations, queue, recordings, reviews, tokens, worklist
+from ecgquorum.service.store import Store, audit, migrations, models, queue, recordings, reviews, tokens, worklist
+from ecgquorum.service.store.judgements import make_judgement
 from ecgquorum.service.store.queue import AuditSample, StoredTrace
 from ecgquorum.service.store.recordings import IncomingFile
 from ecgquorum.service.store.reviews import Reviewer
@@ -76,6 +77,11 @@ def reviewer(store, name="reader", blind_first=True):
     return Reviewer(name, store.now(), store.after(900), blind_first)
 
 
+def judge(session, row, who, *labels, kind="class", comment="", second=None):
+    judgement = make_judgement(labels, kind, comment, CLASSES)
+    return reviews.add_verdict(session, row, who, judgement, second)
+
+
 def state_of(store, recording_id):
     with store.read_session() as session:
         return recordings.find_recording(session, recording_id).state
@@ -93,7 +99,12 @@ VALUES ('r', 'r.npz', 'u', 'deferred', '2026-01-01T00:00:00.000000Z', 1, false, 
 INSERT INTO results (recording_id, model_sha256, at, label, decision, reason, uncertainty, probability,
     calibrated_probability, probabilities, member_probabilities, quality, quality_reasons, seconds)
 VALUES ('r', 'f', '2026-01-01T00:00:01.000000Z', 'N', 'deferred', 'why', 0.5, 0.7,
-    0.8, '{"N": 0.7, "A": 0.3}', '[{"N": 0.7, "A": 0.3}]', 'doubtful', '["noise on I: 50 Hz"]', 10.0)
+    0.8, '{"N": 0.7, "A": 0.3}', '[{"N": 0.7, "A": 0.3}]', 'doubtful', '["noise on I: 50 Hz"]', 10.0);
+INSERT INTO verdicts (recording_id, reader, stage, label, was_blind, at)
+VALUES ('r', 'Ada', 'first', 'A', true, '2026-01-01T00:00:02.000000Z');
+INSERT INTO tokens (id, name, role, sha256, created_at)
+VALUES ('t', 'Ada', 'reader', 'x', '2026-01-01T00:00:00.000000Z');
+INSERT INTO sessions (sha256, token_id, until) VALUES ('s', 't', '2026-01-01T12:00:00.000000Z')
 """
 
 
@@ -109,6 +120,10 @@ def test_results_of_an_older_desk_are_migrated(database, clock):
     store.migrate()
     with store.read_session() as session:
         result = reviews.latest_result(session, "r").result
+        (verdict,) = reviews.current_verdicts(session, recordings.find_recording(session, "r"))
+        assert (verdict.kind, verdict.labels, verdict.comment) == ("class", ["A"], "")
+        assert models.classes_of(session, reviews.latest_result(session, "r")) == (["N", "A"], {})
+        assert tokens.list_tokens(session)[0].expires_at is None
     assert (result.label, result.probability, result.raw_probabilities) == ("N", 0.8, {"N": 0.7, "A": 0.3})
     assert result.quality.reasons == ("noise on I: 50 Hz",) and result.reason == "why" and result.seconds == 10.0
     store.close()
@@ -275,14 +290,14 @@ def test_a_case_is_one_readers_until_the_claim_expires(store, clock, case_id):
         with pytest.raises(ConflictError, match="claimed by one"):
             reviews.claim_case(session, row, reviewer(store, "two"))
         with pytest.raises(ConflictError, match="claimed"):
-            reviews.add_verdict(session, row, reviewer(store, "two"), "N", CLASSES)
+            judge(session, row, reviewer(store, "two"), "N")
         reviews.release_case(session, row, reviewer(store, "two"))
         assert reviews.claim_holder(row, store.now()) == "one"
     clock.passes(901)
     with store.write_session() as session:
         row = recordings.find_recording(session, case_id)
         with pytest.raises(ConflictError):
-            reviews.add_verdict(session, row, reviewer(store, "one"), "N", CLASSES)
+            judge(session, row, reviewer(store, "one"), "N")
         reviews.claim_case(session, row, reviewer(store, "two"))
         reviews.release_case(session, row, reviewer(store, "two"))
         reviews.claim_case(session, row, reviewer(store, "one"))
@@ -296,14 +311,14 @@ def test_the_answer_is_hidden_until_the_first_verdict_and_both_are_kept(store, c
         assert not reviews.may_see_answer(session, row, "reader", blind_first=True)
         assert reviews.may_see_answer(session, row, "reader", blind_first=False)
         with pytest.raises(UnprocessableError, match="'X' is not a class"):
-            reviews.add_verdict(session, row, reviewer(store), "X", CLASSES)
-        assert reviews.add_verdict(session, row, reviewer(store), "A", CLASSES) == "first"
+            judge(session, row, reviewer(store), "X")
+        assert judge(session, row, reviewer(store), "A") == "first"
         assert row.state == State.DEFERRED
         assert reviews.may_see_answer(session, row, "reader", blind_first=True)
         assert not reviews.may_see_answer(session, row, "another", blind_first=True)
-        assert reviews.add_verdict(session, row, reviewer(store), final, CLASSES) == "final"
+        assert judge(session, row, reviewer(store), final) == "final"
         with pytest.raises(ConflictError, match="open"):
-            reviews.add_verdict(session, row, reviewer(store), final, CLASSES)
+            judge(session, row, reviewer(store), final)
     assert state_of(store, case_id) == state
     with store.read_session() as session:
         kept = [(v.stage, v.label, v.was_blind) for v in reviews.list_verdicts(session, case_id)]
@@ -314,7 +329,7 @@ def test_without_blindness_one_verdict_is_enough(store, case_id):
     with store.write_session() as session:
         row = recordings.find_recording(session, case_id)
         reviews.claim_case(session, row, reviewer(store, blind_first=False))
-        assert reviews.add_verdict(session, row, reviewer(store, blind_first=False), "N", CLASSES) == "final"
+        assert judge(session, row, reviewer(store, blind_first=False), "N") == "final"
         assert [v.was_blind for v in reviews.list_verdicts(session, case_id)] == [False, False]
 
 
@@ -332,17 +347,19 @@ def test_tokens_are_kept_hashed_and_can_be_revoked(store, clock):
             session.execute(text("SELECT * FROM tokens")).all() + session.execute(text("SELECT * FROM sessions")).all()
         )
         assert token not in stored and secret not in stored
-        assert tokens.actor_of_token(session, token).roles == {"reader"}
-        assert tokens.actor_of_session(session, store.now(), secret).name == "Ada"
-        assert tokens.actor_of_token(session, "") is tokens.actor_of_token(session, "x") is None
+        assert tokens.actor_of_token(session, store.now(), token).roles == {"reader"}
+        assert tokens.actor_of_session(session, store.now(), "", secret).name == "Ada"
+        assert (
+            tokens.actor_of_token(session, store.now(), "") is tokens.actor_of_token(session, store.now(), "x") is None
+        )
     clock.passes(101)
     with store.read_session() as session:
-        assert tokens.actor_of_session(session, store.now(), secret) is None
+        assert tokens.actor_of_session(session, store.now(), "", secret) is None
     with store.write_session() as session:
         again = tokens.open_session(session, store.now(), store.after(100), token)
         tokens.revoke_token(session, store.now(), "Ada")
-        assert tokens.actor_of_token(session, token) is None
-        assert tokens.actor_of_session(session, store.now(), again) is None
+        assert tokens.actor_of_token(session, store.now(), token) is None
+        assert tokens.actor_of_session(session, store.now(), "", again) is None
         with pytest.raises(DeskError, match="Nobody"):
             tokens.revoke_token(session, store.now(), "Nobody")
 

@@ -1,5 +1,7 @@
 """Commands of the review desk: serve, token, audit."""
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,11 +12,14 @@ from ecgquorum.cli.console import err, print_line, print_table
 from ecgquorum.errors import DeskError
 
 if TYPE_CHECKING:
+    from ecgquorum.service.desk import Desk
+    from ecgquorum.service.settings import Settings
     from ecgquorum.service.store import Store
 
 token_app = typer.Typer(cls=Group, help="Access tokens of the review desk: add, list, revoke.", no_args_is_help=True)
 audit_app = typer.Typer(cls=Group, help="The review desk's audit log.", no_args_is_help=True)
 
+_MAX_PROBLEMS = 50
 DEMO_MODEL = "cpsc2018"
 Data = Annotated[Path, typer.Option(help="The desk's folder: uploaded files and the database.")]
 Database = Annotated[
@@ -57,7 +62,25 @@ def serve(
     audit: Annotated[
         float | None, typer.Option(min=0, max=1, help="Share of certain recordings that are also read, 0 to 1.")
     ] = None,
+    second: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of cases that a second reader reads as well, 0 to 1.")
+    ] = 0.0,
+    second_class: Annotated[
+        list[str] | None, typer.Option(help="A class, by the ensemble or the first reader, that two always read.")
+    ] = None,
+    reclassify: Annotated[
+        bool | None,
+        typer.Option(
+            "--reclassify/--keep-results",
+            help="With another model than before: classify open cases again, or keep their results and classes.",
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that classify.")] = 1,
     largest_mb: Annotated[int, typer.Option(min=1, max=1024, help="Largest file accepted, in MiB.")] = 64,
+    quota_gb: Annotated[float, typer.Option(min=0, help="Most that all files may have, in GiB; 0: no limit.")] = 0.0,
+    uploader_quota_gb: Annotated[
+        float, typer.Option(min=0, help="Most that the files of one uploader may have, in GiB; 0: no limit.")
+    ] = 0.0,
     allow_host: Annotated[list[str] | None, typer.Option(help="Another host name of the desk, behind a proxy.")] = None,
 ) -> None:
     """Start the review desk: web pages where people read uncertain recordings, and an API for programs.
@@ -66,7 +89,6 @@ def serve(
     """
     _check_installed()
     from ecgquorum.service.demo_desk import AUDIT_SHARE
-    from ecgquorum.service.server import open_desk
     from ecgquorum.service.server import serve as run
     from ecgquorum.service.settings import Settings
 
@@ -81,10 +103,16 @@ def serve(
         lead=lead,
         blind_first=blind,
         audit_share=share,
+        second_share=second,
+        second_classes=tuple(second_class or ()),
+        reclassify=reclassify,
+        workers=workers,
         upload_bytes=largest_mb << 20,
+        quota_bytes=round(quota_gb * (1 << 30)),
+        uploader_quota_bytes=round(uploader_quota_gb * (1 << 30)),
         allowed_hosts=tuple(allow_host or ()),
     )
-    desk = open_desk(settings)
+    desk = _open_desk(settings)
     where = f"[{host}]" if ":" in host else host
     print_line(f"review desk: http://{where}:{port}  (model {desk.model_name}; Ctrl-C stops it)")
     if desk.settings.tokens:
@@ -92,10 +120,25 @@ def serve(
     run(desk, demo=demo)
 
 
+def _open_desk(settings: "Settings") -> "Desk":
+    """Open the desk; if open cases are of another model, ask what to do where someone can answer."""
+    from ecgquorum.service.server import ModelChangedError, open_desk
+
+    try:
+        return open_desk(settings)
+    except ModelChangedError as error:
+        if not sys.stdin.isatty():
+            raise
+        err.print(str(error), markup=False)
+        again = typer.confirm("Classify them again?")
+        return open_desk(replace(settings, reclassify=again))
+
+
 @token_app.command("add")
 def token_add(
     name: Annotated[str, typer.Argument(help="The owner's name, as shown in the audit log.")],
     role: Annotated[str, typer.Option(help="reader, uploader, auditor or admin.")],
+    days: Annotated[int, typer.Option(min=0, max=3650, help="How long it is valid; 0: until it is revoked.")] = 365,
     data: Data = Path("desk"),
     database: Database = "",
 ) -> None:
@@ -104,7 +147,8 @@ def token_add(
 
     store = _open_store(data, database)
     with store.write_session() as session:
-        token = tokens.add_token(session, store.now(), name, role)
+        expires = store.after(days * 86400.0) if days else None
+        token = tokens.add_token(session, store.now(), name, role, expires)
     err.print(f"token of {name}, {role}; it is not shown again:", markup=False)
     print(token)
 
@@ -114,13 +158,16 @@ def token_list(data: Data = Path("desk"), database: Database = "") -> None:
     """List all tokens: name, role, date, and whether each is valid."""
     from ecgquorum.service.store import tokens
 
-    with _open_store(data, database).read_session() as session:
+    store = _open_store(data, database)
+    now = store.now()
+    with store.read_session() as session:
         rows = [
-            (row.name, row.role, row.created_at[:16].replace("T", " "), "revoked" if row.revoked_at else "valid")
+            (row.name, row.role, row.created_at[:16].replace("T", " "), (row.expires_at or "")[:10], state)
             for row in tokens.list_tokens(session)
+            for state in ("revoked" if row.revoked_at else "valid" if tokens.is_valid(row, now) else "expired",)
         ]
     if rows:
-        print_table([("name", "role", "since (UTC)", ""), *rows])
+        print_table([("name", "role", "since (UTC)", "until", ""), *rows])
     else:
         print_line("no tokens; only this machine can use the desk")
 
@@ -145,14 +192,23 @@ def audit_verify(
     noted: Annotated[
         str | None, typer.Option(help="NUMBER:HASH of an earlier entry, which must still be in the log.")
     ] = None,
+    files: Annotated[bool, typer.Option(help="Also read all stored files and compare their SHA-256.")] = True,
 ) -> None:
-    """Check the audit log's hash chain; finds entries that were changed, removed or moved."""
-    from ecgquorum.service.store import audit
+    """Check the audit log's hash chain, and verdicts, results and stored files against it; names what was changed."""
+    from ecgquorum.service.files import FileStore
+    from ecgquorum.service.store import audit, verification
 
-    with _open_store(data, database, must_exist=True).read_session() as session:
+    store = _open_store(data, database, must_exist=True)
+    with store.read_session() as session:
         found = audit.verify_log(session, _parse_entry(noted))
     if found.problem:
         raise DeskError(f"the audit log is intact up to entry {found.n_entries}; then {found.problem}")
+    with store.read_session() as session:
+        problems = list(verification.verify_data(session, FileStore(data).hash_file if files else None))
+    for problem in problems[:_MAX_PROBLEMS]:
+        err.print(problem, markup=False)
+    if problems:
+        raise DeskError(f"the audit log is intact, but {len(problems)} of the stored data contradict it")
     print_line(f"the audit log is intact: {found.n_entries} entries, head {found.n_entries}:{found.head}")
 
 

@@ -12,6 +12,7 @@ ANY_ROLE = frozenset(Role)
 _READ = frozenset({Role.READER, Role.AUDITOR, Role.ADMIN})
 _REVIEW = frozenset({Role.READER, Role.ADMIN})
 _UPLOAD = frozenset({Role.UPLOADER, Role.ADMIN})
+_ADMIN = frozenset({Role.ADMIN})
 _AUDIT = frozenset({Role.AUDITOR, Role.ADMIN})
 
 ACCESS: dict[tuple[str, str], frozenset[Role]] = {
@@ -22,13 +23,23 @@ ACCESS: dict[tuple[str, str], frozenset[Role]] = {
     ("DELETE", "/api/session"): ANY_ROLE,
     ("GET", "/api/openapi.json"): ANY_ROLE,
     ("GET", "/"): ANY_ROLE,
+    ("GET", "/rows"): ANY_ROLE,
     ("GET", "/cases/{id}"): _READ,
     ("GET", "/upload"): _UPLOAD,
     ("GET", "/measures"): _READ,
     ("GET", "/audit"): _AUDIT,
     ("GET", "/export"): _AUDIT,
+    ("GET", "/admin"): _ADMIN,
+    ("GET", "/api/admin"): _ADMIN,
+    ("GET", "/api/admin/access"): _ADMIN,
+    ("POST", "/api/admin/tokens"): _ADMIN,
+    ("DELETE", "/api/admin/tokens/{token_id}"): _ADMIN,
+    ("DELETE", "/api/admin/claims/{id}"): _ADMIN,
     ("PUT", "/api/recordings"): _UPLOAD,
     ("GET", "/api/recordings"): ANY_ROLE,
+    ("DELETE", "/api/recordings"): _ADMIN,
+    ("PATCH", "/api/recordings/{id}"): _REVIEW,
+    ("DELETE", "/api/recordings/{id}"): _ADMIN,
     ("GET", "/api/recordings/{id}"): ANY_ROLE,
     ("GET", "/api/recordings/{id}/trace"): _READ,
     ("GET", "/api/recordings/{id}/samples"): _READ,
@@ -36,6 +47,8 @@ ACCESS: dict[tuple[str, str], frozenset[Role]] = {
     ("PUT", "/api/recordings/{id}/claim"): _REVIEW,
     ("DELETE", "/api/recordings/{id}/claim"): _REVIEW,
     ("POST", "/api/recordings/{id}/verdicts"): _REVIEW,
+    ("DELETE", "/api/recordings/{id}/verdicts"): _REVIEW,
+    ("POST", "/api/recordings/{id}/reopen"): _ADMIN,
     ("GET", "/api/events"): ANY_ROLE,
     ("GET", "/api/measures"): _READ,
     ("GET", "/api/audit"): _AUDIT,

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ecgquorum.service.desk_metrics import Drift, Proportion, TimeStep, proportion
+from ecgquorum.service.desk_metrics import Drift, TimeStep
+from ecgquorum.service.proportions import Proportion, proportion
 
 _MAX_TICKS = 6
 _SHADES = 5

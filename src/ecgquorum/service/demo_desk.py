@@ -10,6 +10,7 @@ from ecgquorum._internal.seeds import numpy_generator
 from ecgquorum.recordings import write
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.store import reviews, worklist
+from ecgquorum.service.store.judgements import CLASS, Judgement
 from ecgquorum.service.store.tokens import Actor
 from ecgquorum.service.store.worklist import WorklistFilter
 from ecgquorum.service.uploads import receive_upload
@@ -95,5 +96,5 @@ def _review_cases(desk: Desk, truth: dict[str, str]) -> None:
             label = reviews.latest_result(session, row.id).label
             final = label if rng.random() < _FOLLOWING_SHARE else first
             reviews.claim_case(session, case, desk.reviewer(reader))
-            reviews.add_verdict(session, case, desk.reviewer(reader), first, desk.classes)
-            reviews.add_verdict(session, case, desk.reviewer(reader), final, desk.classes)
+            for answer in (first, final):
+                reviews.add_verdict(session, case, desk.reviewer(reader), Judgement(CLASS, (answer,)))

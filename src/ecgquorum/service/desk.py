@@ -1,20 +1,25 @@
 """The desk: settings, database, files and model in one object."""
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from ecgquorum.ensemble import Ensemble, load_ensemble
 from ecgquorum.errors import DeskError
 from ecgquorum.recordings import Recording
+from ecgquorum.service.access_log import AccessLog
 from ecgquorum.service.files import FileStore
 from ecgquorum.service.http_errors import NotFoundError
+from ecgquorum.service.outage import Outage
 from ecgquorum.service.settings import Settings
+from ecgquorum.service.store.audit import GrowingCheck
 from ecgquorum.service.store.database import DRAW_SECRET, SESSION_SECRET, Store
 from ecgquorum.service.store.queue import AuditSample
-from ecgquorum.service.store.reviews import Reviewer
+from ecgquorum.service.store.reviews import Reviewer, SecondReading
 from ecgquorum.service.store.tables import RecordingRow
 from ecgquorum.service.store.tokens import Actor
+from ecgquorum.service.throttle import Throttle
 from ecgquorum.triage import Policy, policy_of
 
 
@@ -26,7 +31,12 @@ class Desk:
         self.ensemble: Ensemble = load_ensemble(settings.model, member=settings.member)
         self.policy = _policy(self.ensemble, settings.model)
         self.files = FileStore(settings.data)
+        self.access_log = AccessLog(settings.data)
         self.store = Store(settings.database_url)
+        self.outage = Outage()
+        self.sign_ins = Throttle()
+        self.log_check = GrowingCheck()
+        self.computed: dict[str, Any] = {}
         self.classes = self.ensemble.classes
         self.class_names: dict[str, str] = self.ensemble.card.get("class_names", {})
         self.model_sha256 = str(self.ensemble.card.get("weights_sha256", ""))
@@ -42,10 +52,20 @@ class Desk:
         """Key of the CSRF tokens."""
         return self.store.secret(SESSION_SECRET)
 
+    def load_secrets(self) -> None:
+        """Read the secrets now: the page that reports a lost database needs one."""
+        self.__dict__["session_secret"] = self.store.secret(SESSION_SECRET)
+
+    @cached_property
+    def second_reading(self) -> SecondReading:
+        """Which cases are read by two."""
+        sample = AuditSample(self.settings.second_share, self.store.secret(DRAW_SECRET))
+        return SecondReading(sample, self.settings.second_classes)
+
     def reviewer(self, actor: Actor) -> Reviewer:
         """The actor as a reviewer, at this moment."""
         now, until = self.store.now(), self.store.after(self.settings.claim_s)
-        return Reviewer(actor.name, now, until, self.settings.blind_first)
+        return Reviewer(actor.name, now, until, self.settings.blind_first, self.store.after(-self.settings.undo_s))
 
     def recording(self, row: RecordingRow) -> Recording:
         """The stored samples of a recording."""
@@ -56,8 +76,9 @@ class Desk:
         return Recording(row.id, signal, row.rate_hz, tuple(row.leads), source=row.name)
 
     def close(self) -> None:
-        """Close the database."""
+        """Close the database and the access log."""
         self.store.close()
+        self.access_log.close()
 
 
 def _policy(ensemble: Ensemble, model: str) -> Policy:

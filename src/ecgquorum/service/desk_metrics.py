@@ -1,11 +1,11 @@
 """Metrics of the desk: deferral rate, agreement with readers, accuracy on audited cases, drift of the uncertainty."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from statistics import median
+from typing import Any, cast
 
 from pydantic import BaseModel
 from sqlalchemy import select
@@ -13,7 +13,9 @@ from sqlalchemy.orm import Session
 
 from ecgquorum.ensemble.result import DEFERRED, UNREADABLE
 from ecgquorum.service.desk import Desk
-from ecgquorum.service.store import worklist
+from ecgquorum.service.proportions import Proportion, proportion
+from ecgquorum.service.reader_metrics import Readers, measure_readers
+from ecgquorum.service.store import audit, worklist
 from ecgquorum.service.store.reviews import FINAL, FIRST
 from ecgquorum.service.store.tables import CLOSED, RecordingRow, ResultRow, State, VerdictRow
 from ecgquorum.service.views import seconds_between
@@ -22,17 +24,6 @@ from ecgquorum.triage import Budget, Policy, Threshold
 _STEPS_S = (60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400)
 _MAX_STEPS = 30
 _BINS = 20
-_Z = 1.959963984540054
-
-
-class Proportion(BaseModel):
-    """A proportion `count / total` with its 95 % Wilson interval."""
-
-    count: int
-    total: int
-    value: float | None
-    low: float | None
-    high: float | None
 
 
 class TimeStep(BaseModel):
@@ -89,11 +80,25 @@ class DeskMetrics(BaseModel):
     steps: list[TimeStep]
     answer_s: float | None
     review_s: float | None
+    readers: Readers
 
 
 @dataclass(frozen=True)
-class _ClosedCase:
-    """First and final verdict of a closed case, and the ensemble's label."""
+class _Classified:
+    """The columns of a result, and of its recording, that metrics need."""
+
+    at: str
+    label: str
+    decision: str
+    uncertainty: float | None
+    score: float | None
+    completed_at: str | None
+    closed_at: str | None
+
+
+@dataclass(frozen=True)
+class _Review:
+    """First and final verdict of a reader on a closed case, and the ensemble's label."""
 
     first: str
     final: str
@@ -101,30 +106,26 @@ class _ClosedCase:
     audited: bool
 
 
-def proportion(count: int, total: int) -> Proportion:
-    """count / total with Wilson's interval: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)."""
-    if total == 0:
-        return Proportion(count=0, total=0, value=None, low=None, high=None)
-    p, n, square = count / total, total, _Z * _Z
-    middle = (p + square / (2 * n)) / (1 + square / n)
-    half = _Z * math.sqrt(p * (1 - p) / n + square / (4 * n * n)) / (1 + square / n)
-    return Proportion(count=count, total=total, value=p, low=max(0.0, middle - half), high=min(1.0, middle + half))
+def current_metrics(desk: Desk) -> DeskMetrics:
+    """The metrics of the current model; they are computed again when something has changed."""
+    with desk.store.read_session() as session:
+        number = audit.head(session)[0]
+        known: tuple[int, DeskMetrics] | None = desk.computed.get("metrics")
+        if known is None or known[0] != number:
+            desk.computed["metrics"] = known = number, compute_metrics(session, desk)
+        return known[1]
 
 
 def compute_metrics(session: Session, desk: Desk) -> DeskMetrics:
     """Compute all metrics of the current model."""
-    rows = session.execute(
-        select(RecordingRow, ResultRow)
-        .join(ResultRow, ResultRow.recording_id == RecordingRow.id)
-        .where(ResultRow.model_sha256 == desk.model_sha256)
-    ).all()
-    results = [result for _, result in rows if result.decision != UNREADABLE]
-    reviewed = _closed_cases(session, desk.model_sha256)
+    rows = _classified(session, desk)
+    results = [one for one in rows if one.decision != UNREADABLE]
+    reviewed = _reviews(session, desk.model_sha256)
     uploaded = session.scalars(select(RecordingRow.uploaded_at).where(RecordingRow.state != State.MERGED)).all()
-    closed = [row.closed_at for row, _ in rows if row.closed_at]
+    closed = [one.closed_at for one in rows if one.closed_at]
     step_s, steps = _time_steps(uploaded, results, closed)
-    answer_s = [seconds_between(row.completed_at, result.at) for row, result in rows if row.completed_at]
-    review_s = [seconds_between(result.at, row.closed_at) for row, result in rows if row.closed_at]
+    answer_s = [seconds_between(one.completed_at, one.at) for one in rows if one.completed_at]
+    review_s = [seconds_between(one.at, one.closed_at) for one in rows if one.closed_at]
     differed = [one for one in reviewed if one.first != one.label]
     audited = [one for one in reviewed if one.audited]
     return DeskMetrics(
@@ -134,45 +135,76 @@ def compute_metrics(session: Session, desk: Desk) -> DeskMetrics:
         deferral=proportion(sum(one.decision == DEFERRED for one in results), len(results)),
         agreement={name: _agreement([one for one in reviewed if one.label == name]) for name in desk.classes},
         confusion=_confusion(reviewed, desk.classes),
-        audit=proportion(sum(one.final == one.label for one in audited), len(audited)),
-        swayed=proportion(sum(one.final == one.label for one in differed), len(differed)),
-        drift=measure_drift(results, desk.policy),
+        audit=_agreement(audited),
+        swayed=_agreement(differed),
+        drift=measure_drift([one.uncertainty for one in results], [one.score for one in results], desk.policy),
         step_s=step_s,
         steps=steps,
         answer_s=median(answer_s) if answer_s else None,
         review_s=median(review_s) if review_s else None,
+        readers=measure_readers(session, desk.classes),
     )
 
 
-def _closed_cases(session: Session, model_sha256: str) -> list[_ClosedCase]:
+def _classified(session: Session, desk: Desk) -> list[_Classified]:
+    """All results of the current model. Whole results are read only for a policy whose score has no column."""
+    score: Any = {
+        "uncertainty": ResultRow.uncertainty,
+        "risk": ResultRow.risk,
+        "confidence": 1.0 - ResultRow.probability,
+    }.get(desk.policy.score, ResultRow.document)
+    query = select(
+        ResultRow.at,
+        ResultRow.label,
+        ResultRow.decision,
+        ResultRow.uncertainty,
+        score,
+        RecordingRow.completed_at,
+        RecordingRow.closed_at,
+    )
+    joined = query.join(RecordingRow, ResultRow.recording_id == RecordingRow.id)
+    rows = session.execute(joined.where(ResultRow.model_sha256 == desk.model_sha256))
+    found = [_Classified(*row) for row in rows]
+    if score is not ResultRow.document:
+        return found
+    return [replace(one, score=cast(dict[str, Any], one.score).get(desk.policy.score)) for one in found]
+
+
+def _reviews(session: Session, model_sha256: str) -> list[_Review]:
     verdicts: dict[str, dict[str, dict[str, str]]] = {}
-    for verdict in session.scalars(select(VerdictRow).order_by(VerdictRow.id)):
-        verdicts.setdefault(verdict.recording_id, {}).setdefault(verdict.reader, {})[verdict.stage] = verdict.label
+    columns = VerdictRow.recording_id, VerdictRow.reader, VerdictRow.stage, VerdictRow.label
+    current = select(*columns).join(RecordingRow, RecordingRow.id == VerdictRow.recording_id)
+    for recording_id, reader, stage, label in session.execute(
+        current.where(VerdictRow.round == RecordingRow.round).order_by(VerdictRow.id)
+    ):
+        verdicts.setdefault(recording_id, {}).setdefault(reader, {})[stage] = label
     rows = session.execute(
         select(RecordingRow.id, RecordingRow.audited, ResultRow.label)
         .join(ResultRow, ResultRow.recording_id == RecordingRow.id)
         .where(RecordingRow.state.in_(CLOSED), ResultRow.model_sha256 == model_sha256)
     )
     return [
-        _ClosedCase(stages.get(FIRST, stages[FINAL]), stages[FINAL], label, audited)
+        _Review(stages.get(FIRST, stages[FINAL]), stages[FINAL], label, audited)
         for recording_id, audited, label in rows
         for stages in verdicts.get(recording_id, {}).values()
         if FINAL in stages
     ]
 
 
-def _agreement(reviewed: Sequence[_ClosedCase]) -> Proportion:
+def _agreement(reviewed: Sequence[_Review]) -> Proportion:
     return proportion(sum(one.final == one.label for one in reviewed), len(reviewed))
 
 
-def _confusion(reviewed: Iterable[_ClosedCase], classes: Sequence[str]) -> dict[str, dict[str, int]]:
+def _confusion(reviewed: Iterable[_Review], classes: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Counts by final verdict and the ensemble's class; verdicts that are not one class are rows at the end."""
     counts = Counter((one.final, one.label) for one in reviewed)
-    return {final: {label: counts[final, label] for label in classes} for final in classes}
+    others = sorted({final for final, _ in counts} - {*classes})
+    return {final: {label: counts[final, label] for label in classes} for final in (*classes, *others)}
 
 
-def measure_drift(results: Sequence[ResultRow], policy: Policy) -> Drift:
+def measure_drift(known: Sequence[float | None], scores: Sequence[float | None], policy: Policy) -> Drift:
     """Compare the uncertainty of results with training, and the policy's score with the budget it was fitted to."""
-    uncertainties = [one.uncertainty for one in results if one.uncertainty is not None]
+    uncertainties = [value for value in known if value is not None]
     top = max([1.0, *uncertainties])
     edges = [top * i / _BINS for i in range(_BINS + 1)]
     bins = [0] * _BINS
@@ -181,9 +213,9 @@ def measure_drift(results: Sequence[ResultRow], policy: Policy) -> Drift:
     threshold = policy.threshold if isinstance(policy, Budget | Threshold) else None
     expected = policy.share if isinstance(policy, Budget) else None
     above = None
-    scores = [found for one in results if (found := _stored_score(one, policy.score)) is not None]
-    if threshold is not None and scores:
-        above = proportion(sum(value > threshold for value in scores), len(scores))
+    stored = [value for value in scores if value is not None]
+    if threshold is not None and stored:
+        above = proportion(sum(value > threshold for value in stored), len(stored))
     moved = None
     if above and above.low is not None and above.high is not None and expected is not None:
         moved = not above.low <= expected <= above.high
@@ -198,16 +230,8 @@ def measure_drift(results: Sequence[ResultRow], policy: Policy) -> Drift:
     )
 
 
-def _stored_score(result: ResultRow, name: str) -> float | None:
-    """A score of a stored result; None if it is not stored and the probabilities do not tell it."""
-    if name == "confidence" and result.document.get("probabilities"):
-        return 1.0 - float(max(result.document["probabilities"].values()))
-    found = result.document.get(name)
-    return None if found is None else float(found)
-
-
 def _time_steps(
-    uploaded: Sequence[str], results: Sequence[ResultRow], closed: Sequence[str]
+    uploaded: Sequence[str], results: Sequence[_Classified], closed: Sequence[str]
 ) -> tuple[int, list[TimeStep]]:
     """Length of a time step in seconds, and the counts of at most `_MAX_STEPS` time steps."""
     moments = [*uploaded, *(one.at for one in results), *closed]

@@ -52,6 +52,7 @@ class FileStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for part in _FOLDERS:
             (folder / part).mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -99,6 +100,14 @@ class FileStore:
             _sync_folder(target.parent.parent)
         scratch.replace(target)
         _sync_folder(target.parent)
+
+    def hash_file(self, sha256: str) -> str | None:
+        """SHA-256 of the content of a stored file now; None if it is missing."""
+        try:
+            with self.path(sha256).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except FileNotFoundError:
+            return None
 
     def read(self, sha256: str, limit: int) -> bytes:
         """The first bytes of a stored file."""

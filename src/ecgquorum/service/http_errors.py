@@ -9,6 +9,12 @@ class HttpError(DeskError):
     status = 400
 
 
+class ForbiddenError(HttpError):
+    """This person may not do it."""
+
+    status = 403
+
+
 class NotFoundError(HttpError):
     """It does not exist, or this person may not see it."""
 

@@ -1,24 +1,30 @@
 """Middleware before every route: host, token, role and CSRF checks, body limit, security headers."""
 
-import hashlib
 import hmac
-from typing import Any
+import time
+from urllib.parse import quote
 
+import anyio
 import anyio.to_thread
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ecgquorum.service.access import PUBLIC, roles_for
+from ecgquorum.service.csrf import csrf_token
 from ecgquorum.service.desk import Desk
-from ecgquorum.service.store import tokens
-from ecgquorum.service.store.tokens import LOCAL, Actor
+from ecgquorum.service.identity import COOKIE, identify, note_activity
+from ecgquorum.service.outage import UNAVAILABLE, is_outage
+from ecgquorum.service.store.tokens import Actor
+from ecgquorum.service.templating import respond_to_error
 
-COOKIE = "ecgquorum_session"
 CSRF_HEADER = "x-csrf-token"
 _SAFE = ("GET", "HEAD")
 _MAX_BODY = 1 << 16
+_MAX_PATH = 300
+_BODY_IDLE_S = 30.0
 _STREAMED = ("PUT", "/api/recordings")
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -30,11 +36,6 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
-
-
-def csrf_token(desk: Desk, cookie: str) -> str:
-    """The CSRF token that pages of this session send with every change."""
-    return hmac.digest(desk.session_secret, f"csrf/{cookie}".encode(), hashlib.sha256).hex()
 
 
 class AccessMiddleware:
@@ -50,28 +51,56 @@ class AccessMiddleware:
         if scope["type"] != "http":
             return
 
+        is_static = scope["path"].startswith("/static/")
+
+        began = time.monotonic()
+
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
+                self._note(scope, message["status"], began)
                 _add_headers(message, scope["path"])
+                if self._desk.outage.is_down and message["status"] < 400 and not is_static:
+                    self._desk.outage.end()
             await send(message)
 
         request = Request(scope)
-        refusal = await self._check(request)
+        is_upload = (request.method, request.url.path) == _STREAMED
+        try:
+            refusal = await self._check(request)
+        except SQLAlchemyError as error:
+            if not is_outage(error):
+                raise
+            self._desk.outage.begin(error)
+            refusal = self._error(request, 503, UNAVAILABLE)
         if refusal is not None:
             await refusal(scope, receive, send_with_headers)
         else:
-            limited = receive if (request.method, request.url.path) == _STREAMED else _limit_body(receive)
-            await self._app(scope, limited, send_with_headers)
+            await self._app(scope, _limit_body(receive, None if is_upload else _MAX_BODY), send_with_headers)
+
+    def _note(self, scope: Scope, status: int, began: float) -> None:
+        """Write a line of the access log; files of the pages themselves are left out."""
+        if scope["path"].startswith("/static/"):
+            return
+        actor: Actor | None = scope.get("state", {}).get("actor")
+        self._desk.access_log.write(
+            at=self._desk.store.now(),
+            who=actor.name if actor else None,
+            address=scope["client"][0] if scope.get("client") else "",
+            method=scope["method"],
+            path=scope["path"][:_MAX_PATH],
+            status=status,
+            ms=round(1000 * (time.monotonic() - began)),
+        )
 
     async def _check(self, request: Request) -> Response | None:
         if not self._desk.settings.accepts_host(request.headers.get("host", "")):
-            return _error(421, "the Host header does not name this desk")
+            return self._error(request, 421, "the Host header does not name this desk")
         allowed = roles_for(request.url.path)
         if not allowed:
-            return _error(404, "there is no such page or route")
+            return self._error(request, 404, "there is no such page or route")
         method = "GET" if request.method == "HEAD" else request.method
         if method not in allowed:
-            answer = _error(405, f"{request.method} is not allowed here; use {' or '.join(allowed)}")
+            answer = self._error(request, 405, f"{request.method} is not allowed here; use {' or '.join(allowed)}")
             answer.headers["allow"] = ", ".join(allowed)
             return answer
         roles = allowed[method]
@@ -79,25 +108,37 @@ class AccessMiddleware:
             actor = await anyio.to_thread.run_sync(self._actor, request)
             request.scope.setdefault("state", {})["actor"] = actor
             if actor is None:
-                return _ask_for_token(request)
+                return self._ask_for_token(request)
             if not roles & actor.roles:
-                return _error(403, f"this needs the role {' or '.join(sorted(roles))}; you have {_role_names(actor)}")
+                return self._error(
+                    request, 403, f"this needs the role {' or '.join(sorted(roles))}; you have {_role_names(actor)}"
+                )
         if method not in _SAFE and self._is_forged(request):
-            return _error(403, "no valid CSRF token; send the request from the desk's pages, or with an API token")
+            return self._error(
+                request, 403, "no valid CSRF token; send the request from the desk's pages, or with an API token"
+            )
         declared = request.headers.get("content-length", "0")
         if (method, request.url.path) != _STREAMED and (not declared.isdigit() or int(declared) > _MAX_BODY):
-            return _error(413, f"the body has more than {_MAX_BODY} bytes")
+            return self._error(request, 413, f"the body has more than {_MAX_BODY} bytes")
         return None
 
     def _actor(self, request: Request) -> Actor | None:
-        if not self._desk.settings.tokens:
-            return LOCAL
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        with self._desk.store.read_session() as session:
-            if kind.lower() == "bearer":
-                return tokens.actor_of_token(session, token.strip())
-            cookie = request.cookies.get(COOKIE, "")
-            return tokens.actor_of_session(session, self._desk.store.now(), cookie) if cookie else None
+        actor = identify(self._desk, request)
+        if actor is not None:
+            note_activity(self._desk, request)
+        return actor
+
+    def _ask_for_token(self, request: Request) -> Response:
+        if request.method in _SAFE and not request.url.path.startswith("/api/"):
+            query = f"?{request.url.query}" if request.url.query else ""
+            back = f"{request.url.path}{query}"
+            return RedirectResponse("/login" if back == "/" else f"/login?next={quote(back, safe='')}", 303)
+        answer = self._error(request, 401, "no valid token; send it as Authorization: Bearer TOKEN")
+        answer.headers["www-authenticate"] = "Bearer"
+        return answer
+
+    def _error(self, request: Request, status: int, detail: str) -> Response:
+        return respond_to_error(request, self._desk, status, detail)
 
     def _is_forged(self, request: Request) -> bool:
         """Whether the page of another site may have made a browser send this."""
@@ -118,15 +159,21 @@ class AccessMiddleware:
         return not hmac.compare_digest(headers.get(CSRF_HEADER, "").encode(), csrf_token(self._desk, cookie).encode())
 
 
-def _limit_body(receive: Receive) -> Receive:
-    """Disconnect if a body that is not an upload exceeds the limit, whatever its Content-Length says."""
-    n_bytes = 0
+def _limit_body(receive: Receive, limit: int | None) -> Receive:
+    """Disconnect if a body exceeds its limit, whatever its Content-Length says, or if nothing of it comes for long."""
+    n_bytes, is_complete = 0, False
 
     async def limited() -> Message:
-        nonlocal n_bytes
-        message = await receive()
+        nonlocal n_bytes, is_complete
+        if is_complete:
+            return await receive()
+        with anyio.move_on_after(_BODY_IDLE_S) as waiting:
+            message = await receive()
+        if waiting.cancelled_caught:
+            return {"type": "http.disconnect"}
         n_bytes += len(message.get("body", b""))
-        return message if n_bytes <= _MAX_BODY else {"type": "http.disconnect"}
+        is_complete = not message.get("more_body", False)
+        return message if limit is None or n_bytes <= limit else {"type": "http.disconnect"}
 
     return limited
 
@@ -138,18 +185,5 @@ def _add_headers(message: Message, path: str) -> None:
     headers.setdefault("cache-control", "no-cache" if path.startswith("/static/") else "no-store")
 
 
-def _ask_for_token(request: Request) -> Response:
-    if request.method in _SAFE and not request.url.path.startswith("/api/"):
-        return RedirectResponse("/login", 303)
-    answer = _error(401, "no valid token; send it as Authorization: Bearer TOKEN")
-    answer.headers["www-authenticate"] = "Bearer"
-    return answer
-
-
 def _role_names(actor: Actor) -> str:
     return ", ".join(sorted(actor.roles))
-
-
-def _error(status: int, detail: str) -> JSONResponse:
-    content: dict[str, Any] = {"detail": detail}
-    return JSONResponse(content, status)

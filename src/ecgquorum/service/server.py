@@ -5,16 +5,20 @@ from dataclasses import replace
 from types import FrameType
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from ecgquorum.errors import DeskError
 from ecgquorum.service.application import desk_application
 from ecgquorum.service.change_feed import ChangeFeed
+from ecgquorum.service.connections import GuardedProtocol
 from ecgquorum.service.demo_desk import fill_demo
 from ecgquorum.service.desk import Desk
+from ecgquorum.service.erasing import finish_erasures
 from ecgquorum.service.settings import Settings
-from ecgquorum.service.store import tokens
+from ecgquorum.service.store import models, tokens
 
 _GRACE_S = 10
+_KEEP_ALIVE_S = 15
 
 
 class _Server(uvicorn.Server):
@@ -30,11 +34,17 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
+class ModelChangedError(DeskError):
+    """Open cases were classified by another model, and nobody has said what to do with them."""
+
+
 def open_desk(settings: Settings) -> Desk:
     """Open the desk and migrate its database; a desk that other machines can reach must have tokens."""
     desk = Desk(settings)
     desk.store.migrate()
+    desk.load_secrets()
     desk.files.clear_abandoned()
+    finish_erasures(desk)
     with desk.store.read_session() as session:
         known = tokens.list_tokens(session)
     if not settings.is_loopback and all(token.revoked_at for token in known):
@@ -42,21 +52,45 @@ def open_desk(settings: Settings) -> Desk:
             f"--host {settings.host}: other machines can reach the desk, so it needs tokens, and there are none; "
             "add one first: ecgquorum token add NAME --role reader"
         )
+    _use_model(desk)
     desk.settings = replace(settings, tokens=settings.tokens or bool(known))
     return desk
+
+
+def _use_model(desk: Desk) -> None:
+    """Register the model; open cases of another one are classified again only if the settings say so."""
+    with desk.store.write_session() as session:
+        is_new = models.newest_model(session) != desk.model_sha256
+        n_others = models.count_open_of_others(session, desk.model_sha256) if is_new else 0
+        if n_others and desk.settings.reclassify is None:
+            raise ModelChangedError(
+                f"{n_others} open cases were classified by another model than {desk.model_name}; "
+                "classify them again with --reclassify, or keep their results and classes with --keep-results"
+            )
+        now = desk.store.now()
+        models.register_model(session, now, desk.model_sha256, desk.model_name, desk.classes, desk.class_names)
+        if n_others and desk.settings.reclassify:
+            models.reclassify_open(session, now, desk.model_sha256)
+
+
+def server_config(application: ASGIApp, host: str = "127.0.0.1", port: int = 0) -> uvicorn.Config:
+    """The configuration of the HTTP server, with its limits."""
+    return uvicorn.Config(
+        application,
+        host=host,
+        port=port,
+        http=GuardedProtocol,
+        log_level="warning",
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_GRACE_S,
+        server_header=False,
+    )
 
 
 def serve(desk: Desk, *, demo: bool = False) -> None:
     """Serve until Ctrl-C or another signal."""
     application, changes = desk_application(desk)
-    config = uvicorn.Config(
-        application,
-        host=desk.settings.host,
-        port=desk.settings.port,
-        log_level="warning",
-        timeout_graceful_shutdown=_GRACE_S,
-        server_header=False,
-    )
+    config = server_config(application, host=desk.settings.host, port=desk.settings.port)
     if demo:
         threading.Thread(target=fill_demo, args=(desk,), name="demo", daemon=True).start()
     try:

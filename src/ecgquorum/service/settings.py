@@ -18,7 +18,13 @@ class Settings:
     blind_first:  the ensemble's result is shown only after the reader's first verdict
     audit_share:  proportion of certain recordings that people review as well
     claim_s:      how long a reader's claim on a case lasts · worker_claim_s: how long a worker's claim lasts
+    undo_s:       how long a reader can withdraw a final verdict
+    second_share: proportion of cases that a second reader reads as well · second_classes: classes that always are
+    reclassify:   whether open cases of another model are classified again; None: refuse to start if there are any
     upload_bytes: size of the largest file
+    quota_bytes:  size of all files · uploader_quota_bytes: of the files of one uploader; 0: no limit
+    session_s:    how long a session of a browser lasts · idle_s: how long without a request by a person
+    workers:      processes that classify
     """
 
     data: Path
@@ -33,8 +39,16 @@ class Settings:
     audit_share: float = 0.02
     claim_s: float = 900.0
     worker_claim_s: float = 120.0
+    undo_s: float = 20.0
+    second_share: float = 0.0
+    second_classes: tuple[str, ...] = ()
+    reclassify: bool | None = None
     upload_bytes: int = 64 << 20
+    quota_bytes: int = 0
+    uploader_quota_bytes: int = 0
     session_s: float = 12 * 3600.0
+    idle_s: float = 2 * 3600.0
+    workers: int = 1
     allowed_hosts: tuple[str, ...] = ()
 
     @property

@@ -8,10 +8,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from ecgquorum.ensemble.result import Result
+from ecgquorum.preprocessing.quality import Finding, Quality
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.http_errors import NotFoundError
-from ecgquorum.service.store import recordings, reviews
-from ecgquorum.service.store.tables import RecordingRow, ResultRow, State, VerdictRow
+from ecgquorum.service.store import models, recordings, reviews
+from ecgquorum.service.store.tables import RecordingRow, ResultRow, SenderRow, State, VerdictRow
 from ecgquorum.service.store.tokens import Actor, Role
 from ecgquorum.service.uploads import missing_files
 
@@ -39,11 +40,18 @@ class Answer(BaseModel):
 
 
 class Verdict(BaseModel):
-    """A verdict of a reader; `stage`: first or final."""
+    """A verdict of a reader; `stage`: first or final; `kind`: class, classes, none or unclear.
+
+    label: the answer as text · labels: its classes · round: above 1 after the case was reopened
+    """
 
     reader: str
     stage: str
+    kind: str
     label: str
+    labels: list[str]
+    comment: str
+    round: int
     was_blind: bool
     at: str
 
@@ -54,8 +62,11 @@ class Case(BaseModel):
     state:     incomplete, waiting, open, certain, unreadable, confirmed or amended
     missing:   names of its missing files
     waiting_s: from the upload until it was classified or closed
+    classes:   those of the model that classified it, to choose from
+    quality_summary: the findings, those of several leads in one line
+    round:     1, and one more each time it was reopened · finished: whether you have read it in this round
     answer:    the ensemble's result; None while it is hidden or does not exist
-    verdicts:  the reader's own while the case is open; all when it is closed
+    verdicts:  the reader's own while the case is open; all when it is closed, or when two disagree
     """
 
     id: str
@@ -73,7 +84,13 @@ class Case(BaseModel):
     has_trace: bool
     quality: str | None
     quality_reasons: list[str]
+    quality_summary: list[str]
     problem: str
+    urgent: bool
+    assigned_to: str | None
+    classes: list[str]
+    round: int
+    finished: bool
     claimed_by: str | None
     claimed_until: str | None
     answer: Answer | None
@@ -90,7 +107,11 @@ class CaseList(BaseModel):
 def visible_row(session: Session, actor: Actor, recording_id: str) -> RecordingRow:
     """The recording, if this person may see it: an uploader sees their own uploads only."""
     row = recordings.find_recording(session, recording_id)
-    if actor.roles == {Role.UPLOADER} and row.uploader != actor.name:
+    if (
+        actor.roles == {Role.UPLOADER}
+        and row.uploader != actor.name
+        and session.get(SenderRow, (row.id, actor.name)) is None
+    ):
         raise NotFoundError("there is no recording with this id")
     return row
 
@@ -123,15 +144,16 @@ def _case(
     now = desk.store.now()
     result = stored.result if stored else None
     is_open = reviews.is_open(row)
-    own = [verdict for verdict in verdicts if verdict.reader == actor.name]
+    own = [verdict for verdict in verdicts if verdict.reader == actor.name and verdict.round == row.round]
     is_shown = not (is_open and desk.settings.blind_first and not own)
     ended = row.closed_at or (None if is_open else row.classified_at)
     holder = reviews.claim_holder(row, now)
     missing = missing_files(row, recordings.list_files(session, row.id)) if row.state == State.INCOMPLETE else ()
+    decides = bool(own) and row.n_readers > 2
     return Case(
         id=row.id,
-        name=row.name,
-        uploader=row.uploader,
+        name=sent_name(session, row, actor),
+        uploader=actor.name if actor.roles == {Role.UPLOADER} else row.uploader,
         state=reviews.visible_state(row),
         missing=list(missing),
         uploaded_at=row.uploaded_at,
@@ -144,12 +166,37 @@ def _case(
         has_trace=row.rate_hz is not None,
         quality=str(result.quality.severity) if result else None,
         quality_reasons=list(result.quality.reasons) if result else [],
+        quality_summary=summarise_findings(result.quality) if result else [],
         problem=result.reason if result and row.state == State.UNREADABLE else "",
+        urgent=row.urgent,
+        assigned_to=row.assigned_to,
+        classes=models.classes_of(session, stored)[0] if stored else [],
+        round=row.round,
+        finished=any(verdict.stage == reviews.FINAL for verdict in own),
         claimed_by=holder,
         claimed_until=row.reader_until if holder else None,
         answer=_answer(row, result) if result and is_shown and row.state != State.UNREADABLE else None,
-        verdicts=[_verdict(one) for one in (own if is_open else verdicts)],
+        verdicts=[_verdict(one) for one in (own if is_open and not decides else verdicts)],
     )
+
+
+def sent_name(session: Session, row: RecordingRow, actor: Actor) -> str:
+    """The file name; an uploader sees the one that they sent."""
+    if actor.roles != {Role.UPLOADER} or row.uploader == actor.name:
+        return row.name
+    sender = session.get(SenderRow, (row.id, actor.name))
+    return sender.name if sender else row.name
+
+
+def summarise_findings(quality: Quality) -> list[str]:
+    """The findings as text, the worst first; the same finding on several leads is one line."""
+    leads: dict[tuple[int, str], list[Finding]] = {}
+    for finding in quality.findings:
+        leads.setdefault((-finding.severity, finding.name), []).append(finding)
+    return [
+        str(found[0]) if len(found) == 1 else f"{name} on {len(found)} leads"
+        for (_, name), found in sorted(leads.items(), key=lambda item: item[0][0])
+    ]
 
 
 def _answer(row: RecordingRow, result: Result) -> Answer:
@@ -169,7 +216,17 @@ def _answer(row: RecordingRow, result: Result) -> Answer:
 
 
 def _verdict(row: VerdictRow) -> Verdict:
-    return Verdict(reader=row.reader, stage=row.stage, label=row.label, was_blind=row.was_blind, at=row.at)
+    return Verdict(
+        reader=row.reader,
+        stage=row.stage,
+        kind=row.kind,
+        label=row.label,
+        labels=[str(label) for label in row.labels],
+        comment=row.comment,
+        round=row.round,
+        was_blind=row.was_blind,
+        at=row.at,
+    )
 
 
 def seconds_between(earlier: str, later: str) -> float:

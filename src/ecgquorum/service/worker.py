@@ -11,6 +11,9 @@ from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
+import torch
+from sqlalchemy.exc import SQLAlchemyError
+
 from ecgquorum.ensemble.predict_files import Outcome
 from ecgquorum.ensemble.result import Result
 from ecgquorum.preprocessing.prepare import PreparedRecording, ReadOptions, reading_sandbox
@@ -19,6 +22,7 @@ from ecgquorum.recordings.discovery import RecordingPath, printable
 from ecgquorum.recordings.sandbox import Sandbox
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.files import NamedFile
+from ecgquorum.service.outage import is_outage
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import queue, recordings
 from ecgquorum.service.store.queue import StoredTrace
@@ -30,17 +34,47 @@ _BATCH = 8
 _IDLE_S = 0.5
 _JOIN_S = 5.0
 _MAX_PAUSE_S = 60.0
+_OUTAGE_S = 5.0
 
 
-class Worker:
-    """Handle of the worker process; a process that dies is restarted."""
+class Workers:
+    """Handles of the worker processes; a process that dies is restarted."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._workers = [_Worker(settings) for _ in range(settings.workers)]
+
+    @property
+    def n_alive(self) -> int:
+        """Number of processes that are running."""
+        return sum(worker.is_alive for worker in self._workers)
+
+    @property
+    def n_restarts(self) -> int:
+        """How often a process had to be started again."""
+        return sum(worker.n_restarts for worker in self._workers)
+
+    def stop(self) -> None:
+        """Let the workers finish their batches, but kill them after a few seconds."""
+        for worker in self._workers:
+            worker.ask_to_stop()
+        for worker in self._workers:
+            worker.join()
+
+
+class _Worker:
+    """Handle of one process."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._stopping = threading.Event()
+        self.n_restarts = 0
         self._start()
         self._watch = threading.Thread(target=self._restart_if_dead, name="worker-watch", daemon=True)
         self._watch.start()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -59,13 +93,15 @@ class Worker:
             else:
                 pause_s = min(2 * pause_s, _MAX_PAUSE_S)  # a worker that cannot start must not keep the machine busy
                 self._ours.close()
+                self.n_restarts += 1
                 self._start()
 
-    def stop(self) -> None:
-        """Let the worker finish its batch, but kill it after a few seconds."""
+    def ask_to_stop(self) -> None:
         self._stopping.set()
         self._watch.join()
         self._ours.close()
+
+    def join(self) -> None:
         self._process.join(_JOIN_S)
         if self._process.is_alive():
             self._process.kill()
@@ -73,14 +109,25 @@ class Worker:
 
 
 def run_worker(settings: Settings, alive: Connection) -> None:
-    """Classify waiting recordings until the other end of `alive` is closed."""
+    """Classify waiting recordings until the other end of `alive` is closed; a database that is down is waited for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if settings.workers > 1:
+        torch.set_num_threads(max(1, torch.get_num_threads() // settings.workers))
     desk = Desk(settings)
     name = f"{socket.gethostname()[:32]}-{os.getpid()}-{secrets.token_hex(4)}"
     options = ReadOptions(desk.ensemble.input, settings.lead, recording_bytes=TRACE_BYTES)
     with reading_sandbox(options) as readers:
         while _desk_is_alive(alive, 0.0):
-            if classify_some(desk, readers, name) == 0 and not _desk_is_alive(alive, _IDLE_S):
+            try:
+                n_done, pause_s = classify_some(desk, readers, name), _IDLE_S
+            except SQLAlchemyError as error:
+                if not is_outage(error):
+                    raise
+                n_done, pause_s = 0, _OUTAGE_S
+                desk.outage.begin(error)
+            else:
+                desk.outage.end()
+            if n_done == 0 and not _desk_is_alive(alive, pause_s):
                 break
     desk.close()
 

@@ -21,7 +21,8 @@ PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>view
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="/icon"><link rel="stylesheet" href="/page.css">
 <link rel="stylesheet" href="/static/viewer/viewer.css"></head><body>
-<div id="viewer" data-trace="/{name}/trace" data-samples="/{name}/samples" data-maps="/{name}/maps"></div>
+<div id="viewer" data-narrow="{narrow}"
+data-trace="/{name}/trace" data-samples="/{name}/samples" data-maps="/{name}/maps"></div>
 <script type="module" src="/static/viewer/mount.js"></script></body></html>"""
 
 
@@ -50,7 +51,7 @@ class Site:
             return file.read_bytes(), TYPES[file.suffix]
         name, _, part = path[1:].partition("/")
         if part == "":
-            return PAGE.format(name=name).encode(), "text/html"
+            return PAGE.format(name=name.split("@")[0], narrow=name.partition("@")[2] or 0).encode(), "text/html"
         if part == "maps":
             return (json.dumps(self.maps[name]).encode(), "application/json") if name in self.maps else None
         header, samples = self.recordings[name]

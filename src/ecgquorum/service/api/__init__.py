@@ -1,7 +1,25 @@
 """The HTTP API: one router for each subject."""
 
-from ecgquorum.service.api import desk_metrics, exports, maps, recordings, reviews, sessions
+from ecgquorum.service.api import (
+    admin_status,
+    administration,
+    desk_metrics,
+    exports,
+    maps,
+    recordings,
+    reviews,
+    sessions,
+)
 
-ROUTERS = (sessions.router, recordings.router, reviews.router, maps.router, desk_metrics.router, exports.router)
+ROUTERS = (
+    sessions.router,
+    recordings.router,
+    reviews.router,
+    administration.router,
+    admin_status.router,
+    maps.router,
+    desk_metrics.router,
+    exports.router,
+)
 
 __all__ = ["ROUTERS"]

@@ -16,9 +16,18 @@ class Problem(BaseModel):
     detail: str
 
 
+class InvalidRequest(BaseModel):
+    """What is not valid: a sentence, or one entry for each field, without its value."""
+
+    detail: str | list[dict[str, Any]]
+
+
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Error responses of a route for the OpenAPI description; those of the middleware are always included."""
-    return {status: {"model": Problem} for status in (400, 401, 403, 413, 421, *statuses)}
+    problems: dict[int | str, dict[str, Any]] = {
+        status: {"model": Problem} for status in (400, 401, 403, 413, 421, 503, *statuses)
+    }
+    return problems | {422: {"model": InvalidRequest}}
 
 
 def file_responses(media_type: str, *statuses: int) -> dict[int | str, dict[str, Any]]:

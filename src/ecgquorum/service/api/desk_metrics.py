@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from ecgquorum.service.api.dependencies import CurrentDesk, error_responses
-from ecgquorum.service.desk_metrics import DeskMetrics, compute_metrics
-from ecgquorum.service.exports import entry_values
+from ecgquorum.service.desk_metrics import DeskMetrics, current_metrics
+from ecgquorum.service.exports import entry_values, open_cases
 from ecgquorum.service.store import audit
 
 router = APIRouter(prefix="/api", tags=["measures"])
@@ -37,8 +37,7 @@ class AuditPart(BaseModel):
 @router.get("/measures", responses=error_responses())
 def measures(desk: CurrentDesk) -> DeskMetrics:
     """Deferral rate, agreement, accuracy on audited cases, drift of the uncertainty, throughput."""
-    with desk.store.read_session() as session:
-        return compute_metrics(session, desk)
+    return current_metrics(desk)
 
 
 @router.get("/audit", responses=error_responses())
@@ -51,4 +50,6 @@ def audit_log(
     with desk.store.read_session() as session:
         total, head = audit.head(session)
         rows = audit.latest(session, before or total + 1, limit)
-        return AuditPart(total=total, head=head, entries=[AuditEntry.model_validate(entry_values(row)) for row in rows])
+        hidden = open_cases(session)
+        entries = [AuditEntry.model_validate(entry_values(row, hidden)) for row in rows]
+        return AuditPart(total=total, head=head, entries=entries)

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from ecgquorum.service.api.dependencies import CurrentActor, CurrentDesk, RecordingId, error_responses
-from ecgquorum.service.http_errors import ConflictError
+from ecgquorum.service.http_errors import ConflictError, NotFoundError
 from ecgquorum.service.maps import Maps, make_maps
 from ecgquorum.service.store import reviews
 from ecgquorum.service.views import visible_row
@@ -18,4 +18,6 @@ def maps(id: RecordingId, desk: CurrentDesk, who: CurrentActor) -> Maps:  # noqa
         row = visible_row(session, who, id)
         if not reviews.may_see_answer(session, row, who.name, desk.settings.blind_first):
             raise ConflictError("give your first verdict; the ensemble's result is shown after it")
+        if row.classified_at and reviews.latest_result(session, row.id).model_sha256 != desk.model_sha256:
+            raise NotFoundError("the result is of another model than the desk has now; it has no maps here")
     return make_maps(desk, row)

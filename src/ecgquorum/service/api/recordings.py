@@ -1,12 +1,16 @@
 """Routes of recordings: upload, list, show, samples, and the event stream of changes."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
-from typing import Annotated, Literal
+from contextlib import suppress
+from typing import Annotated
 
+import anyio.to_thread
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import BaseModel
+from sqlalchemy.exc import SQLAlchemyError
 
 from ecgquorum.service.api.dependencies import (
     CurrentActor,
@@ -16,18 +20,18 @@ from ecgquorum.service.api.dependencies import (
     error_responses,
     file_responses,
 )
+from ecgquorum.service.api.worklist_query import ListFilter
 from ecgquorum.service.change_feed import ChangeFeed
+from ecgquorum.service.desk import Desk
 from ecgquorum.service.http_errors import NotFoundError
+from ecgquorum.service.identity import identify
 from ecgquorum.service.store import reviews, worklist
 from ecgquorum.service.store.tokens import Role
-from ecgquorum.service.store.worklist import WorklistFilter
 from ecgquorum.service.uploads import receive_upload
 from ecgquorum.service.views import Case, CaseList, make_case, make_cases, visible_row
 
 router = APIRouter(prefix="/api", tags=["recordings"])
-_POLL_S, _KEEPALIVE_S = 1.0, 15.0
-ShownState = Literal["", "open", "waiting", "incomplete", "confirmed", "amended", "certain", "unreadable"]
-Quality = Literal["", "usable", "doubtful", "unreadable"]
+_POLL_S, _KEEPALIVE_S, _RECHECK_S = 1.0, 15.0, 3.0
 
 
 class UploadedRecording(BaseModel):
@@ -50,7 +54,7 @@ class TraceInfo(BaseModel):
 @router.put(
     "/recordings",
     status_code=201,
-    responses={200: {"model": UploadedRecording}, **error_responses(415, 507)},
+    responses={200: {"model": UploadedRecording}, **error_responses(409, 415, 507)},
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -80,20 +84,10 @@ async def upload(
 
 
 @router.get("/recordings", responses=error_responses())
-def list_recordings(
-    desk: CurrentDesk,
-    who: CurrentActor,
-    state: ShownState = "",
-    quality: Quality = "",
-    q: Annotated[str, Query(max_length=200, description="Part of the name or of the id.")] = "",
-    limit: Annotated[int, Query(ge=1, le=500)] = 100,
-    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
-) -> CaseList:
+def list_recordings(desk: CurrentDesk, who: CurrentActor, wanted: ListFilter) -> CaseList:
     """The worklist: open cases first, the most uncertain at the top. Uploaders see their own uploads only."""
-    uploader = who.name if who.roles == {Role.UPLOADER} else ""
     with desk.store.read_session() as session:
-        wanted = WorklistFilter(state, quality, q.replace("\0", ""), uploader)
-        rows, total = worklist.query_worklist(session, wanted, limit, offset)
+        rows, total = worklist.query_worklist(session, wanted.filter_for(who), wanted.limit, wanted.offset)
         return CaseList(total=total, cases=make_cases(session, desk, who, rows))
 
 
@@ -130,23 +124,43 @@ def samples(id: RecordingId, desk: CurrentDesk, who: CurrentActor) -> FileRespon
 
 
 @router.get("/events", response_class=StreamingResponse, responses=file_responses("text/event-stream"))
-async def events(request: Request, changes: CurrentChanges) -> StreamingResponse:
-    """Server-sent events: `changed`, with a number that grows, whenever anything has changed."""
-    return StreamingResponse(_stream_changes(request, changes), media_type="text/event-stream")
+async def events(
+    request: Request,
+    desk: CurrentDesk,
+    changes: CurrentChanges,
+    since: Annotated[int, Query(ge=-1, le=1 << 31, description="Number of the last change that is known.")] = -1,
+) -> StreamingResponse:
+    """Server-sent events `changed`: a number that grows, and the ids of the recordings that changed, or null for any.
+
+    The stream ends when the token is revoked or the session ends.
+    """
+    last = request.headers.get("last-event-id", "")
+    stream = _stream_changes(request, desk, changes, int(last) if last.isdigit() else since)
+    return StreamingResponse(stream, media_type="text/event-stream")
 
 
-async def _stream_changes(request: Request, changes: ChangeFeed) -> AsyncIterator[str]:
-    seen, quiet_s = -1, 0.0
-    while not changes.stopping.is_set() and not await request.is_disconnected():
-        number = await changes.number()
-        quiet_s += _POLL_S
-        if number != seen:
-            yield f"event: changed\nid: {number}\ndata: {number}\n\n"
-            seen, quiet_s = number, 0.0
-        elif quiet_s >= _KEEPALIVE_S:
-            yield ": still here\n\n"
-            quiet_s = 0.0
-        try:
-            await asyncio.wait_for(changes.stopping.wait(), _POLL_S)
-        except TimeoutError:
-            continue
+async def _stream_changes(request: Request, desk: Desk, changes: ChangeFeed, seen: int) -> AsyncIterator[str]:
+    changes.n_streams += 1
+    names_ids = request.state.actor.roles != {Role.UPLOADER}
+    quiet_s = checked_s = 0.0
+    try:
+        while not changes.stopping.is_set() and not await request.is_disconnected():
+            change = await changes.since(seen)
+            quiet_s, checked_s = quiet_s + _POLL_S, checked_s + _POLL_S
+            if change.number > seen:
+                ids = list(change.ids) if names_ids and change.ids is not None else None
+                data = json.dumps({"number": change.number, "ids": ids})
+                yield f"event: changed\nid: {change.number}\ndata: {data}\n\n"
+                seen, quiet_s = change.number, 0.0
+            elif quiet_s >= _KEEPALIVE_S:
+                yield ": still here\n\n"
+                quiet_s = 0.0
+            if checked_s >= _RECHECK_S:
+                checked_s = 0.0
+                with suppress(SQLAlchemyError):  # a lost database ends no session
+                    if await anyio.to_thread.run_sync(identify, desk, request) is None:
+                        return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changes.stopping.wait(), _POLL_S)
+    finally:
+        changes.n_streams -= 1

@@ -1,19 +1,31 @@
-"""Routes of reviews: claim a case, give a verdict, release the case."""
+"""Routes of reviews: claim a case, give a verdict, withdraw it, release the case, reopen it."""
+
+from typing import Annotated, Literal
 
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from ecgquorum.service.api.dependencies import CurrentActor, CurrentDesk, RecordingId, error_responses
-from ecgquorum.service.store import reviews
+from ecgquorum.service.store import models, reviews
+from ecgquorum.service.store.judgements import MAX_COMMENT, make_judgement
 from ecgquorum.service.views import Case, make_case, visible_row
 
 router = APIRouter(prefix="/api/recordings/{id}", tags=["reviews"])
 
 
 class NewVerdict(BaseModel):
-    """A class of the model."""
+    """One class (`label`), several (`labels`), or the kind `none` (of these) or `unclear` (cannot tell)."""
 
-    label: str = Field(min_length=1, max_length=100)
+    label: str | None = Field(default=None, min_length=1, max_length=100)
+    labels: list[Annotated[str, Field(max_length=100)]] = Field(default=[], max_length=100)
+    kind: Literal["class", "classes", "none", "unclear"] = "class"
+    comment: str = Field(default="", max_length=MAX_COMMENT)
+
+
+class Reason(BaseModel):
+    """Why, for the audit log."""
+
+    reason: str = Field(min_length=1, max_length=500)
 
 
 @router.put("/claim", responses=error_responses(404, 409))
@@ -26,11 +38,11 @@ def claim(id: RecordingId, desk: CurrentDesk, who: CurrentActor) -> Case:  # noq
 
 
 @router.delete("/claim", responses=error_responses(404))
-def release(id: RecordingId, desk: CurrentDesk, who: CurrentActor) -> Case:  # noqa: A002
-    """Release the case."""
+def release(id: RecordingId, desk: CurrentDesk, who: CurrentActor, skip: bool = False) -> Case:  # noqa: A002
+    """Release the case; `skip`: it was looked at and left to another reader."""
     with desk.store.write_session() as session:
         row = visible_row(session, who, id)
-        reviews.release_case(session, row, desk.reviewer(who))
+        reviews.release_case(session, row, desk.reviewer(who), "skipped" if skip else "released")
         return make_case(session, desk, who, row)
 
 
@@ -39,5 +51,26 @@ def judge(id: RecordingId, verdict: NewVerdict, desk: CurrentDesk, who: CurrentA
     """Give a verdict on a claimed case. With blind first, the ensemble's result is shown after the first verdict."""
     with desk.store.write_session() as session:
         row = visible_row(session, who, id)
-        reviews.add_verdict(session, row, desk.reviewer(who), verdict.label, desk.classes)
+        classes = models.classes_of(session, reviews.latest_result(session, row.id))[0] if row.classified_at else ()
+        labels = [verdict.label, *verdict.labels] if verdict.label else verdict.labels
+        judgement = make_judgement(labels, verdict.kind, verdict.comment, classes)
+        reviews.add_verdict(session, row, desk.reviewer(who), judgement, desk.second_reading)
+        return make_case(session, desk, who, row)
+
+
+@router.delete("/verdicts", responses=error_responses(404, 409))
+def withdraw(id: RecordingId, desk: CurrentDesk, who: CurrentActor) -> Case:  # noqa: A002
+    """Withdraw your final verdict, within some seconds; the case is open again and claimed by you."""
+    with desk.store.write_session() as session:
+        row = visible_row(session, who, id)
+        reviews.withdraw_verdict(session, row, desk.reviewer(who))
+        return make_case(session, desk, who, row)
+
+
+@router.post("/reopen", responses=error_responses(404, 409))
+def reopen(id: RecordingId, why: Reason, desk: CurrentDesk, who: CurrentActor) -> Case:  # noqa: A002
+    """Open a closed case for a new round of verdicts; the reason is in the audit log."""
+    with desk.store.write_session() as session:
+        row = visible_row(session, who, id)
+        reviews.reopen_case(session, row, desk.store.now(), who.name, why.reason)
         return make_case(session, desk, who, row)

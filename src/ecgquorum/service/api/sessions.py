@@ -1,14 +1,17 @@
 """Routes of browser sessions, health and the OpenAPI description."""
 
+import math
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
+from sqlalchemy.exc import SQLAlchemyError
 
 from ecgquorum.service.api.dependencies import CurrentDesk, error_responses
 from ecgquorum.service.http_errors import HttpError
-from ecgquorum.service.middleware import COOKIE
-from ecgquorum.service.store import tokens
+from ecgquorum.service.identity import COOKIE
+from ecgquorum.service.store import audit, tokens
+from ecgquorum.service.templating import set_cookie
 
 router = APIRouter(prefix="/api", tags=["desk"])
 
@@ -19,10 +22,19 @@ class WrongTokenError(HttpError):
     status = 401
 
 
-class Health(BaseModel):
-    """The desk is running."""
+class ThrottledError(HttpError):
+    """Too many failed sign-ins from this address."""
 
-    status: Literal["ok"]
+    status = 429
+
+
+class Health(BaseModel):
+    """`live`: the desk is running; `ready`: its database responds; `workers`: how many classify."""
+
+    status: Literal["ok", "unavailable"]
+    live: bool
+    ready: bool
+    workers: int
 
 
 class Token(BaseModel):
@@ -31,17 +43,21 @@ class Token(BaseModel):
     token: str = Field(min_length=1, max_length=200)
 
 
-def set_cookie(request: Request, response: Response, secret: str, age_s: float) -> None:
-    """Set the session cookie, which scripts cannot read and requests of other sites do not carry."""
-    response.set_cookie(
-        COOKIE, secret, max_age=round(age_s), httponly=True, samesite="strict", secure=request.url.scheme == "https"
-    )
-
-
-@router.get("/health")
-def health() -> Health:
-    """Whether the desk is running."""
-    return Health(status="ok")
+@router.get("/health", responses={503: {"model": Health}})
+def health(request: Request, response: Response, desk: CurrentDesk) -> Health:
+    """Whether the desk is running, and ready to serve; 503 if its database does not respond."""
+    ready = True
+    try:
+        with desk.store.read_session() as session:
+            audit.head(session)
+    except SQLAlchemyError as error:
+        desk.outage.begin(error)
+        ready, response.status_code = False, 503
+    else:
+        desk.outage.end()
+    workers = request.app.state.workers
+    n_workers = workers.n_alive if workers else 0
+    return Health(status="ok" if ready else "unavailable", live=True, ready=ready, workers=n_workers)
 
 
 @router.get("/openapi.json", responses=error_responses())
@@ -51,13 +67,19 @@ def description(request: Request) -> dict[str, Any]:
     return schema
 
 
-@router.post("/session", status_code=204, responses=error_responses())
+@router.post("/session", status_code=204, responses=error_responses(429))
 def sign_in(token: Token, request: Request, response: Response, desk: CurrentDesk) -> None:
     """Open a session for a browser and set its cookie."""
+    address = request.client.host if request.client else ""
+    if wait_s := desk.sign_ins.wait_s(address):
+        raise ThrottledError(f"too many wrong tokens; try again in {math.ceil(wait_s)} seconds")
     with desk.store.write_session() as session:
         until = desk.store.after(desk.settings.session_s)
         secret = tokens.open_session(session, desk.store.now(), until, token.token)
+        if secret is None:
+            tokens.refuse_sign_in(session, desk.store.now(), address)
     if secret is None:
+        desk.sign_ins.fail(address)
         raise WrongTokenError("the token is not valid; an administrator adds one with: ecgquorum token add")
     set_cookie(request, response, secret, desk.settings.session_s)
 

@@ -1,5 +1,6 @@
 /** Shared by all pages: API requests with the CSRF token, live updates, and messages. */
 
+const AUTOMATIC = { "X-Automatic": "yes" };
 const csrf = document.querySelector("meta[name=csrf]").content;
 
 /**
@@ -16,6 +17,11 @@ export async function ask(method, path, body) {
   const answer = text ? JSON.parse(text) : null;
   if (!response.ok) throw Object.assign(new Error(errorText(answer) ?? response.statusText), { status: response.status });
   return answer;
+}
+
+/** Whether a dialog is open: then the page's keys are not meant. */
+export function hasDialog() {
+  return document.querySelector("dialog[open]") !== null;
 }
 
 /** Send a file as the body of a PUT; `progressed` gets the fraction that was sent. */
@@ -45,37 +51,97 @@ function errorText(answer) {
   return Array.isArray(detail) ? detail.map((one) => one.msg).join("; ") : detail;
 }
 
-/** Show a message for a few seconds. */
-export function say(text) {
+/** Show a message for a few seconds, with buttons if there are any. */
+export function say(text, buttons = [], forMs = 6000) {
   const toast = document.getElementById("toast");
-  toast.textContent = text;
+  toast.replaceChildren(text, ...buttons);
   toast.hidden = false;
   clearTimeout(say.timer);
-  say.timer = setTimeout(() => (toast.hidden = true), 6000);
+  say.timer = setTimeout(() => (toast.hidden = true), forMs);
 }
 
-/** Call back whenever anything has changed, at most twice a second; also at first and after a lost connection. */
+/**
+ * Call back with the ids of the recordings that changed, or null for any, at most twice a second.
+ *
+ * All tabs share one event stream, since a browser has only six connections to a server. Nothing comes while the tab is
+ * hidden; what changed meanwhile comes when it is shown again.
+ */
 export function onChange(callback) {
-  const news = new EventSource("/api/events");
+  let known = Number(document.body.dataset.change ?? -1);
+  let ids = new Set();
   let timer = null;
-  news.addEventListener("changed", () => {
+  const changed = (change) => {
+    if (change.lost) return checkSession();
+    if (change.number <= known) return;
+    known = change.number;
+    ids = change.ids === null || ids === null ? null : new Set([...ids, ...change.ids]);
     timer ??= setTimeout(() => {
-      timer = null;
-      callback();
+      const all = ids;
+      [timer, ids] = [null, new Set()];
+      callback(all);
     }, 500);
-  });
-  window.addEventListener("pagehide", () => news.close());
+  };
+  const tell = connect(changed);
+  const show = () => tell({ visible: document.visibilityState === "visible", number: known });
+  document.addEventListener("visibilitychange", show);
+  window.addEventListener("pageshow", show); // also when the browser brings the page back
+  show();
+  window.addEventListener("pagehide", () => tell({ closed: true, number: known }));
+}
+
+function connect(changed) {
+  if (window.SharedWorker) {
+    const worker = new SharedWorker("/static/events.js", { name: "events" });
+    worker.port.addEventListener("message", ({ data }) => changed(data));
+    worker.port.start();
+    return (message) => worker.port.postMessage(message);
+  }
+  let stream = null;
+  return ({ visible, number }) => {
+    if (visible === Boolean(stream)) return;
+    stream?.close();
+    stream = visible ? new EventSource(`/api/events?since=${number}`) : null;
+    stream?.addEventListener("changed", ({ data }) => changed(JSON.parse(data)));
+  };
+}
+
+/** Go to the sign-in page if the session has ended. */
+async function checkSession() {
+  const response = await fetch("/api/recordings?limit=1", { headers: AUTOMATIC }).catch(() => null);
+  if (response?.status === 401) location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
+}
+
+/** A part of a page from the server, parsed. */
+export async function load(path) {
+  const response = await fetch(path, { headers: { Accept: "text/html", ...AUTOMATIC } });
+  if (!response.ok || response.redirected) throw new Error(response.statusText || "signed out");
+  return new DOMParser().parseFromString(await response.text(), "text/html");
+}
+
+/** Replace the named parts of this page by those of another document. */
+export function replaceParts(fresh, ...parts) {
+  for (const part of parts) {
+    const now = document.querySelector(`[data-live="${part}"]`);
+    const then = fresh.querySelector(`[data-live="${part}"]`);
+    if (now && then) {
+      now.replaceWith(document.adoptNode(then));
+      showLocalTimes(then);
+    }
+  }
 }
 
 /** Replace the named parts of this page by fresh ones from the server. */
 export async function refresh(...parts) {
-  const response = await fetch(location.href, { headers: { Accept: "text/html" } });
-  if (!response.ok) throw new Error(response.statusText);
-  const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
-  for (const part of parts) {
-    const now = document.querySelector(`[data-live="${part}"]`);
-    const then = fresh.querySelector(`[data-live="${part}"]`);
-    if (now && then) now.replaceWith(document.adoptNode(then));
+  replaceParts(await load(location.href), ...parts);
+}
+
+/** Show times in the reader's own time zone; the title keeps UTC. */
+export function showLocalTimes(root) {
+  for (const time of root.querySelectorAll("time[datetime]")) {
+    time.title = time.textContent;
+    const date = new Date(time.dateTime);
+    const options = { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit" };
+    time.textContent = new Intl.DateTimeFormat("sv-SE", options).format(date);
   }
 }
 
@@ -84,6 +150,17 @@ export function isTyping(event) {
   return event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea");
 }
 
+/** The page's own keys are listed by `?`. */
+const keys = document.getElementById("keys");
+document.addEventListener("keydown", (event) => {
+  if (event.key === "?" && !isTyping(event) && !keys.open) {
+    keys.showModal();
+    event.preventDefault();
+  }
+});
+document.getElementById("show-keys")?.addEventListener("click", () => keys.showModal());
+
+showLocalTimes(document);
 document.getElementById("sign-out")?.addEventListener("click", async () => {
   await ask("DELETE", "/api/session").catch(() => {});
   location.assign("/login");

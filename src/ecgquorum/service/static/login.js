@@ -7,7 +7,7 @@ form.addEventListener("submit", async (event) => {
   error.hidden = true;
   try {
     await ask("POST", "/api/session", { token: form.token.value.trim() });
-    location.assign("/");
+    location.assign(form.dataset.back);
   } catch (problem) {
     error.textContent = problem.status === 401 ? "This token is not valid." : problem.message;
     error.hidden = false;

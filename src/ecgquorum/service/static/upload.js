@@ -70,8 +70,9 @@ drop.addEventListener("drop", (event) => {
   add(event.dataTransfer.files);
 });
 
-onChange(async () => {
+onChange(async (ids) => {
   for (const [cell, id] of following) {
+    if (ids !== null && !ids.has(id)) continue;
     try {
       const now = await ask("GET", `/api/recordings/${id}`);
       show(cell, now);

@@ -1,4 +1,6 @@
-import { isTyping, onChange, refresh, say } from "./desk.js";
+import { hasDialog, isTyping, load, onChange, refresh, replaceParts, say } from "./desk.js";
+
+const REFRESH_MS = 4000;
 
 let chosen = sessionStorage.getItem("chosen");
 const rows = () => [...document.querySelectorAll(".worklist tbody tr")];
@@ -13,17 +15,30 @@ function choose(id, scroll = true) {
   }
 }
 
+/** To the next row; beyond the last one to the next page. */
 function move(step) {
   const all = rows();
-  if (!all.length) return;
   const now = all.findIndex((row) => row.dataset.id === chosen);
-  const next = now < 0 ? 0 : Math.min(all.length - 1, Math.max(0, now + step));
-  choose(all[next].dataset.id);
+  const next = now < 0 ? 0 : now + step;
+  if (all[next]) return choose(all[next].dataset.id);
+  const page = document.getElementById(step > 0 ? "next-page" : "previous-page");
+  if (!page) return;
+  sessionStorage.setItem("entered", step > 0 ? "first" : "last");
+  page.click();
+}
+
+/** The row to begin with on a page that was entered by `j` or `k`. */
+function enter() {
+  const entered = sessionStorage.getItem("entered");
+  sessionStorage.removeItem("entered");
+  const row = entered && rows().at(entered === "first" ? 0 : -1);
+  if (row) choose(row.dataset.id);
+  else choose(chosen, false);
 }
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") document.activeElement?.blur();
-  if (isTyping(event)) return;
+  if (isTyping(event) || hasDialog()) return;
   if (event.key === "j" || event.key === "ArrowDown") move(1);
   else if (event.key === "k" || event.key === "ArrowUp") move(-1);
   else if (event.key === "Enter" && !event.target.closest("a, button")) {
@@ -41,10 +56,34 @@ document.addEventListener("click", (event) => {
   if (!event.target.closest("a") && !String(getSelection())) row.querySelector("a")?.click();
 });
 
-choose(chosen, false);
-onChange(() =>
-  refresh("states", "rows").then(
-    () => choose(chosen, false),
-    () => say("The server does not respond."),
-  ),
-);
+/** Replace the rows that changed; a recording that is not shown yet needs the whole list, at most every few seconds. */
+async function update(ids) {
+  const shown = rows().filter((row) => ids.has(row.dataset.id));
+  const query = new URLSearchParams(location.search);
+  for (const row of shown) query.append("ids", row.dataset.id);
+  const fresh = await load(`/rows?${query}`);
+  replaceParts(fresh, "states");
+  for (const row of shown) {
+    const now = fresh.querySelector(`tr[data-id="${row.dataset.id}"]`);
+    if (now) row.replaceWith(document.adoptNode(now));
+    else row.remove();
+  }
+  if (ids.size > shown.length) refreshSoon();
+  choose(chosen, false);
+}
+
+let refreshing = null;
+let refreshedAt = 0;
+function refreshSoon() {
+  refreshing ??= setTimeout(async () => {
+    [refreshing, refreshedAt] = [null, Date.now()];
+    await refresh("states", "rows").catch(() => say("The server does not respond."));
+    choose(chosen, false);
+  }, Math.max(0, refreshedAt + REFRESH_MS - Date.now()));
+}
+
+enter();
+onChange((ids) => {
+  if (ids === null || ids.size > 100) refreshSoon();
+  else update(ids).catch(() => say("The server does not respond."));
+});

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 from sqlalchemy import select
@@ -56,6 +57,11 @@ def entry_sha256(row: AuditRow) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
+def document_sha256(document: Mapping[str, Any]) -> str:
+    """Hash of a stored result, as its entry has it."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
 def head(session: Session) -> tuple[int, str]:
     """Number of entries, and hash of the last one."""
     row = session.get_one(HeadRow, 1, populate_existing=True)
@@ -72,13 +78,16 @@ def entries(session: Session, after: int = 0) -> Iterator[AuditRow]:
         session.expunge_all()
 
 
-def verify_log(session: Session, expected: tuple[int, str] | None = None) -> LogCheck:
-    """Verify the hash chain from its beginning; stops at the first invalid entry.
+def verify_log(
+    session: Session, expected: tuple[int, str] | None = None, start: tuple[int, str] = (0, BEGINNING)
+) -> LogCheck:
+    """Verify the hash chain; stops at the first invalid entry.
 
     expected: number and hash of an entry that was saved elsewhere
+    start:    number and hash of an entry that was verified before; entries up to it are not read
     """
-    number, last = 0, BEGINNING
-    for row in entries(session):
+    number, last = start
+    for row in entries(session, after=number):
         if row.number != number + 1:
             return LogCheck(number, last, f"entry {number + 1} is missing")
         if row.previous_sha256 != last:
@@ -93,6 +102,21 @@ def verify_log(session: Session, expected: tuple[int, str] | None = None) -> Log
     if expected and expected[0] > number:
         return LogCheck(number, last, f"the log ends at entry {number}, but entry {expected[0]} was expected")
     return LogCheck(number, last)
+
+
+class GrowingCheck:
+    """A check of the log that reads only what is new; the first one reads everything."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known = LogCheck(0, BEGINNING)
+
+    def update(self, session: Session) -> LogCheck:
+        """Check the entries since the last time; a problem that was found stays."""
+        with self._lock:
+            if not self._known.problem:
+                self._known = verify_log(session, start=(self._known.n_entries, self._known.head))
+            return self._known
 
 
 def latest(session: Session, before: int, limit: int) -> Sequence[AuditRow]:

@@ -4,6 +4,7 @@ Writers are serialised: in SQLite by its own lock, in PostgreSQL by a lock on th
 writer appends. What a writer has read is then still true when it writes.
 """
 
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from ecgquorum.recordings.recording import one_line
 from ecgquorum.service.store.tables import HeadRow, SecretRow
 
 _BUSY_MS = 60_000
+_CONNECT_S = 10
 _MIGRATION_LOCK = 0x65636771
 DRAW_SECRET, SESSION_SECRET = "draw", "session"
 Clock = Callable[[], datetime]
@@ -104,7 +106,14 @@ def _engine(url: str) -> Engine:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite":
             return _sqlite(url)
-        return create_engine(url, pool_size=10, max_overflow=30, pool_pre_ping=True, isolation_level="READ COMMITTED")
+        return create_engine(
+            url,
+            pool_size=10,
+            max_overflow=30,
+            pool_pre_ping=True,
+            isolation_level="READ COMMITTED",
+            connect_args={"connect_timeout": _CONNECT_S} if parsed.get_backend_name() == "postgresql" else {},
+        )
     except (ArgumentError, NoSuchModuleError, ImportError) as error:
         raise DeskError(
             f"--database: expected postgresql://USER@HOST/NAME or sqlite:///PATH, found: {one_line(error)}"
@@ -112,6 +121,9 @@ def _engine(url: str) -> Engine:
 
 
 def _sqlite(url: str) -> Engine:
+    path = make_url(url).database
+    if path and path != ":memory:" and Path(path).parent.is_dir():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite gives its other files the same mode
     engine = create_engine(
         url, connect_args={"check_same_thread": False, "timeout": _BUSY_MS / 1000}, pool_size=10, max_overflow=60
     )

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from ecgquorum.ensemble.result import CERTAIN, DEFERRED, Result
 from ecgquorum.service.store import audit
+from ecgquorum.service.store.audit import document_sha256
 from ecgquorum.service.store.tables import RecordingRow, ResultRow, State
 
 
@@ -78,7 +79,7 @@ def store_result(
     """
     if not is_claimed_by(session, result.id, worker):
         return False
-    row = session.get_one(RecordingRow, result.id)
+    row, document = session.get_one(RecordingRow, result.id), result.to_json()
     session.add(
         ResultRow(
             recording_id=result.id,
@@ -87,8 +88,10 @@ def store_result(
             label=result.label,
             decision=result.decision,
             uncertainty=result.uncertainty,
+            risk=result.risk,
+            probability=max(result.probabilities.values(), default=None),
             quality=str(result.quality.severity),
-            document=result.to_json(),
+            document=document,
         )
     )
     row.state, row.classified_at, row.worker, row.worker_until = result.decision, at, None, None
@@ -104,6 +107,7 @@ def store_result(
         "class": result.label,
         "uncertainty": result.uncertainty,
         "risk": result.risk,
+        "result_sha256": document_sha256(document),
     }
     audit.append(session, at, "worker", "classified", result.id, details)
     return True

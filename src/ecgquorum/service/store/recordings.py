@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from ecgquorum.service.http_errors import NotFoundError
 from ecgquorum.service.store import audit
-from ecgquorum.service.store.tables import FileRow, RecordingRow, State
+from ecgquorum.service.store.tables import FileRow, RecordingRow, SenderRow, State
 
 HEADER = ".hea"
 SIGNAL_ENDINGS = (".dat", ".mat")
@@ -39,10 +39,18 @@ def add_file(session: Session, at: str, uploader: str, file: IncomingFile) -> tu
         row, is_new = _add_header(session, at, uploader, file)
     else:
         row, is_new = _add_signal_file(session, at, uploader, file)
+    _note_sender(session, at, uploader, file.name, row)
     if is_new:
         details = {"sha256": file.sha256, "bytes": file.n_bytes, "state": row.state}
         audit.append(session, at, uploader, "uploaded", row.id, details)
     return row, is_new
+
+
+def _note_sender(session: Session, at: str, uploader: str, name: str, row: RecordingRow) -> None:
+    """Remember that another uploader sent the same recording: they may see its state."""
+    if row.uploader != uploader and session.get(SenderRow, (row.id, uploader)) is None:
+        session.add(SenderRow(recording_id=row.id, uploader=uploader, name=name, at=at))
+        session.flush()
 
 
 def _add_header(session: Session, at: str, uploader: str, file: IncomingFile) -> tuple[RecordingRow, bool]:

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Index, String, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Index, String, Text, UniqueConstraint, false
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from ecgquorum.ensemble.result import Result
@@ -42,10 +42,15 @@ class RecordingRow(Base):
     merged_into:  the recording that it became a part of
     worker:       claim of a worker and its end · reader: claim of a reader and its end
     priority:     order of the worklist · audited: certain, and drawn for review
+    urgent:       to be read first · assigned_to: the reader who should read it
+    n_readers:    final verdicts that close the case · round: 1, and one more each time the case is reopened
     """
 
     __tablename__ = "recordings"
-    __table_args__ = (Index("ix_recordings_state", "state", "audited"),)
+    __table_args__ = (
+        Index("ix_recordings_state", "state", "audited"),
+        Index("ix_recordings_reader_until", "reader_until"),
+    )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     identity: Mapped[str | None] = mapped_column(SHA256, unique=True)
@@ -67,6 +72,10 @@ class RecordingRow(Base):
     rate_hz: Mapped[float | None] = mapped_column(Float)
     leads: Mapped[list[Any] | None]
     n_samples: Mapped[int | None] = mapped_column(BigInteger)
+    urgent: Mapped[bool] = mapped_column(default=False, server_default=false())
+    assigned_to: Mapped[str | None] = mapped_column(String(100))
+    n_readers: Mapped[int] = mapped_column(default=1, server_default="1")
+    round: Mapped[int] = mapped_column(default=1, server_default="1")
 
 
 class FileRow(Base):
@@ -99,6 +108,8 @@ class ResultRow(Base):
     label: Mapped[str] = mapped_column(String(100))
     decision: Mapped[str] = mapped_column(String(16))
     uncertainty: Mapped[float | None] = mapped_column(Float)
+    risk: Mapped[float | None] = mapped_column(Float)
+    probability: Mapped[float | None] = mapped_column(Float)
     quality: Mapped[str] = mapped_column(String(16))
     document: Mapped[dict[str, Any]]
 
@@ -109,10 +120,14 @@ class ResultRow(Base):
 
 
 class VerdictRow(Base):
-    """A verdict of a reader: before the ensemble's result is shown ("first") or after ("final")."""
+    """A verdict of a reader: before the ensemble's result is shown ("first") or after ("final").
+
+    kind:   class, classes, none or unclear · labels: its classes · label: the same as text
+    round:  that of the recording when it was given; verdicts of earlier rounds no longer count
+    """
 
     __tablename__ = "verdicts"
-    __table_args__ = (UniqueConstraint("recording_id", "reader", "stage", name="one_verdict"),)
+    __table_args__ = (UniqueConstraint("recording_id", "reader", "stage", "round", name="one_verdict"),)
 
     id: Mapped[int] = mapped_column(primary_key=True)
     recording_id: Mapped[str] = mapped_column(ForeignKey("recordings.id"))
@@ -121,6 +136,10 @@ class VerdictRow(Base):
     label: Mapped[str] = mapped_column(String(100))
     was_blind: Mapped[bool]
     at: Mapped[str] = mapped_column(TIME)
+    round: Mapped[int] = mapped_column(default=1, server_default="1")
+    kind: Mapped[str] = mapped_column(String(8), default="class", server_default="class")
+    labels: Mapped[list[Any]]
+    comment: Mapped[str] = mapped_column(Text, default="", server_default="")
 
 
 class TokenRow(Base):
@@ -134,16 +153,41 @@ class TokenRow(Base):
     sha256: Mapped[str] = mapped_column(SHA256, unique=True)
     created_at: Mapped[str] = mapped_column(TIME)
     revoked_at: Mapped[str | None] = mapped_column(TIME)
+    expires_at: Mapped[str | None] = mapped_column(TIME)
 
 
 class SessionRow(Base):
-    """A session of a browser; only the hash of its secret is stored."""
+    """A session of a browser; only the hash of its secret is stored. `seen_at`: its last request by a person."""
 
     __tablename__ = "sessions"
 
     sha256: Mapped[str] = mapped_column(SHA256, primary_key=True)
     token_id: Mapped[str] = mapped_column(ForeignKey("tokens.id"))
     until: Mapped[str] = mapped_column(TIME)
+    seen_at: Mapped[str] = mapped_column(TIME, server_default="")
+
+
+class ModelRow(Base):
+    """A model that has classified recordings here; a case offers the classes of its own model."""
+
+    __tablename__ = "models"
+
+    sha256: Mapped[str] = mapped_column(SHA256, primary_key=True)
+    name: Mapped[str] = mapped_column(String(200))
+    classes: Mapped[list[Any]]
+    class_names: Mapped[dict[str, Any]]
+    used_at: Mapped[str] = mapped_column(TIME)
+
+
+class SenderRow(Base):
+    """Another uploader of a recording, and the name of their file."""
+
+    __tablename__ = "senders"
+
+    recording_id: Mapped[str] = mapped_column(ForeignKey("recordings.id"), primary_key=True)
+    uploader: Mapped[str] = mapped_column(String(100), primary_key=True)
+    name: Mapped[str] = mapped_column(String(200))
+    at: Mapped[str] = mapped_column(TIME)
 
 
 class AuditRow(Base):

@@ -44,7 +44,9 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
-def add_token(session: Session, at: str, name: str, role: str) -> str:
+def add_token(
+    session: Session, at: str, name: str, role: str, expires_at: str | None = None, by: str = "command line"
+) -> str:
     """Add a token; returns its secret, which is not stored."""
     name = name.strip()
     if role not in set(Role):
@@ -56,9 +58,12 @@ def add_token(session: Session, at: str, name: str, role: str) -> str:
             f"{name!r} already has or had a token; choose another name, since names are used in the audit log"
         )
     token = _PREFIX + secrets.token_urlsafe(_BYTES)
-    row = TokenRow(id=secrets.token_hex(8), name=name, role=role, sha256=hash_secret(token), created_at=at)
+    row = TokenRow(
+        id=secrets.token_hex(8), name=name, role=role, sha256=hash_secret(token), created_at=at, expires_at=expires_at
+    )
     session.add(row)
-    audit.append(session, at, "command line", "token added", row.id, {"name": name, "role": role})
+    details = {"name": name, "role": role, "expires": expires_at}
+    audit.append(session, at, by, "token added", row.id, details)
     return token
 
 
@@ -67,7 +72,7 @@ def list_tokens(session: Session) -> Sequence[TokenRow]:
     return session.scalars(select(TokenRow).order_by(TokenRow.created_at)).all()
 
 
-def revoke_token(session: Session, at: str, name_or_id: str) -> TokenRow:
+def revoke_token(session: Session, at: str, name_or_id: str, by: str = "command line") -> TokenRow:
     """Revoke a token and close its sessions."""
     row = session.scalars(select(TokenRow).where((TokenRow.name == name_or_id) | (TokenRow.id == name_or_id))).first()
     if row is None:
@@ -75,35 +80,63 @@ def revoke_token(session: Session, at: str, name_or_id: str) -> TokenRow:
     if row.revoked_at is None:
         row.revoked_at = at
         session.execute(delete(SessionRow).where(SessionRow.token_id == row.id))
-        audit.append(session, at, "command line", "token revoked", row.id, {"name": row.name})
+        audit.append(session, at, by, "token revoked", row.id, {"name": row.name})
     return row
 
 
-def actor_of_token(session: Session, token: str) -> Actor | None:
+def actor_of_token(session: Session, at: str, token: str) -> Actor | None:
     """The owner of a valid token."""
+    row = _valid_token(session, at, token)
+    return _actor(row) if row else None
+
+
+def _valid_token(session: Session, at: str, token: str) -> TokenRow | None:
     row = session.scalars(select(TokenRow).where(TokenRow.sha256 == hash_secret(token))).first()
-    return _actor(row) if row and row.revoked_at is None else None
+    return row if row and is_valid(row, at) else None
+
+
+def is_valid(row: TokenRow, at: str) -> bool:
+    """Whether the token is neither revoked nor expired."""
+    return row.revoked_at is None and (row.expires_at is None or row.expires_at > at)
 
 
 def open_session(session: Session, at: str, until: str, token: str) -> str | None:
     """Open a session with a valid token; returns its secret."""
-    row = session.scalars(select(TokenRow).where(TokenRow.sha256 == hash_secret(token))).first()
-    if row is None or row.revoked_at is not None:
+    row = _valid_token(session, at, token)
+    if row is None:
         return None
     session.execute(delete(SessionRow).where(SessionRow.until < at))
     secret = secrets.token_urlsafe(_BYTES)
-    session.add(SessionRow(sha256=hash_secret(secret), token_id=row.id, until=until))
+    session.add(SessionRow(sha256=hash_secret(secret), token_id=row.id, until=until, seen_at=at))
     audit.append(session, at, row.name, "signed in", row.id)
     return secret
 
 
-def actor_of_session(session: Session, at: str, secret: str) -> Actor | None:
-    """The owner of a valid session."""
+def refuse_sign_in(session: Session, at: str, address: str) -> None:
+    """Note a sign-in with a wrong token."""
+    audit.append(session, at, "unknown", "sign-in refused", "", {"address": address})
+
+
+def actor_of_session(session: Session, at: str, idle_since: str, secret: str) -> Actor | None:
+    """The owner of a valid session that was used since `idle_since`."""
     row = session.get(SessionRow, hash_secret(secret))
-    if row is None or row.until < at:
+    if row is None or row.until < at or row.seen_at < idle_since:
         return None
     token = session.get_one(TokenRow, row.token_id)
-    return _actor(token) if token.revoked_at is None else None
+    return _actor(token) if is_valid(token, at) else None
+
+
+def is_stale(session: Session, recent: str, secret: str) -> bool:
+    """Whether the session was last used before `recent`."""
+    row = session.get(SessionRow, hash_secret(secret))
+    return row is not None and row.seen_at < recent
+
+
+def touch_session(session: Session, at: str, secret: str) -> None:
+    """Note that the session is used now."""
+    row = session.get(SessionRow, hash_secret(secret))
+    if row is not None:
+        row.seen_at = max(row.seen_at, at)
 
 
 def close_session(session: Session, at: str, secret: str) -> None:

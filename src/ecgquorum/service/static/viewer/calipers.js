@@ -1,7 +1,7 @@
 /**
  * Calipers: two points on the paper, and what lies between them in milliseconds, millivolts and beats a minute.
  *
- * They are held in the recording's time, so that they stay on their beats while the paper is moved.
+ * There may be several; they stay until they are cleared. They are held in the recording's time, so that they stay on their beats while the paper is moved.
  *
  * @typedef {{timeS: number, mv: number}} Point mv: above the row's base line
  * @typedef {{row: number, points: [Point, Point]}} Caliper
@@ -35,32 +35,25 @@ export function moved(point, key, far) {
   return { timeS: point.timeS + right * steps * STEP.timeS, mv: point.mv + up * steps * STEP.mv };
 }
 
-/** The caliper on the paper: two handles, the box between them, its reading. */
-export class CaliperTool {
+/** One caliper on the paper: two handles, the box between them, its reading. */
+class CaliperMark {
   /**
    * @param {HTMLElement} stage
    * @param {() => {view: import("./geometry.js").View, geometry: import("./geometry.js").Geometry,
    *   recording: import("./recording.js").Recording}} current
-   * @param {() => void} onChange
+   * @param {{number: number, onChange: (mark: CaliperMark) => void, onRemove: (mark: CaliperMark) => void}} owner
    */
-  constructor(stage, current, onChange) {
+  constructor(stage, current, owner) {
     this.stage = stage;
     this.current = current;
-    this.onChange = onChange;
+    this.owner = owner;
     /** @type {Caliper | null} */
     this.caliper = null;
     this.box = make("div", { class: "ecg-caliper-box" });
     this.label = make("div", { class: "ecg-caliper-label", "aria-hidden": "true" });
     this.handles = ["first", "second"].map((which, index) => this.#handle(which, index));
-    this.layer = make("div", { class: "ecg-calipers" }, [this.box, ...this.handles, this.label]);
-    this.layer.hidden = true;
-    this.live = make("div", { class: "ecg-spoken", role: "status", "aria-live": "polite" });
-    stage.append(this.layer, this.live);
+    this.elements = [this.box, ...this.handles, this.label];
     follow(this.box, (x, y) => this.#grip(x, y));
-  }
-
-  get isOpen() {
-    return this.caliper !== null;
   }
 
   /** In the middle of what is seen: one second wide, or a third of the window. */
@@ -84,11 +77,8 @@ export class CaliperTool {
     return (clientX, clientY) => this.#moveTo(1, ...this.#onStage(clientX, clientY));
   }
 
-  close() {
-    this.caliper = null;
-    this.layer.hidden = true;
-    this.live.textContent = "";
-    this.onChange();
+  remove() {
+    for (const element of this.elements) element.remove();
   }
 
   /** Put everything where it belongs on the paper as it lies now. */
@@ -116,12 +106,18 @@ export class CaliperTool {
       class: "ecg-caliper-handle",
       role: "slider",
       tabindex: "0",
-      "aria-label": `Caliper, ${which} point`,
+      "aria-label": `Caliper ${this.owner.number}, ${which} point; Delete removes it`,
       "aria-valuemin": "0",
       "aria-valuemax": String(this.current().recording.durationS),
     });
     follow(handle, () => (clientX, clientY) => this.#moveTo(index, ...this.#onStage(clientX, clientY)));
     handle.addEventListener("keydown", (event) => {
+      if (event.key === "Delete" || event.key === "Backspace") {
+        event.preventDefault();
+        event.stopPropagation();
+        this.owner.onRemove(this);
+        return;
+      }
       const point = moved(this.caliper.points[index], event.key, event.shiftKey);
       if (!point || event.ctrlKey || event.altKey || event.metaKey) return;
       event.preventDefault();
@@ -153,17 +149,12 @@ export class CaliperTool {
 
   #set(caliper) {
     this.caliper = caliper;
-    this.layer.hidden = false;
     this.handles.forEach((handle, index) => {
       const { timeS, mv } = caliper.points[index];
       handle.setAttribute("aria-valuenow", timeS.toFixed(3));
       handle.setAttribute("aria-valuetext", `${timeS.toFixed(3)} seconds, ${mv.toFixed(2)} millivolt`);
     });
-    clearTimeout(this.speaking);
-    this.speaking = setTimeout(() => {
-      if (this.caliper) this.live.textContent = readingWords(this.caliper).join(", ");
-    }, SPEAK_AFTER_MS);
-    this.onChange();
+    this.owner.onChange(this);
   }
 
   /** The row it is in: in consecutive strips, the one that now holds its first point. */
@@ -190,6 +181,96 @@ export class CaliperTool {
   #onStage(clientX, clientY) {
     const { left, top } = this.stage.getBoundingClientRect();
     return [clientX - left, clientY - top];
+  }
+}
+
+/** All calipers on the paper: they stay until they are cleared. */
+export class Calipers {
+  /** @param {HTMLElement} stage @param {ConstructorParameters<typeof CaliperMark>[1]} current @param {() => void} onChange */
+  constructor(stage, current, onChange) {
+    this.stage = stage;
+    this.current = current;
+    this.onChange = onChange;
+    /** @type {CaliperMark[]} */
+    this.marks = [];
+    /** The one that `open` has put there, until it is moved: a first drag replaces it. @type {CaliperMark | null} */
+    this.tentative = null;
+    this.measuring = false;
+    this.layer = make("div", { class: "ecg-calipers" });
+    this.layer.hidden = true;
+    this.live = make("div", { class: "ecg-spoken", role: "status", "aria-live": "polite" });
+    stage.append(this.layer, this.live);
+  }
+
+  get count() {
+    return this.marks.length;
+  }
+
+  /** Begin to measure; the first caliper stands in the middle of what is seen, for those who use keys. */
+  open() {
+    this.measuring = true;
+    const mark = this.#add();
+    mark.open();
+    this.tentative = mark;
+  }
+
+  /** A new one at a point of the stage; its second handle follows the pointer. @param {PointerEvent} event */
+  begin(event) {
+    if (this.tentative) {
+      this.#remove(this.tentative);
+      this.stage.focus({ preventScroll: true }); // keys still come here
+    }
+    return this.#add().begin(event);
+  }
+
+  /** Measure no more; what was measured stays. */
+  leave() {
+    this.measuring = false;
+    if (this.tentative) this.#remove(this.tentative);
+  }
+
+  clear() {
+    this.measuring = false;
+    for (const mark of [...this.marks]) this.#remove(mark);
+    this.live.textContent = "";
+  }
+
+  /** Put everything where it belongs on the paper as it lies now. */
+  draw() {
+    for (const mark of this.marks) mark.draw();
+  }
+
+  #add() {
+    const owner = {
+      number: this.count + 1,
+      onChange: (mark) => this.#changed(mark),
+      onRemove: (mark) => {
+        this.#remove(mark);
+        this.stage.focus({ preventScroll: true });
+      },
+    };
+    const mark = new CaliperMark(this.stage, this.current, owner);
+    this.marks.push(mark);
+    this.layer.append(...mark.elements);
+    this.layer.hidden = false;
+    return mark;
+  }
+
+  #remove(mark) {
+    mark.remove();
+    this.marks = this.marks.filter((one) => one !== mark);
+    if (this.tentative === mark) this.tentative = null;
+    this.layer.hidden = this.count === 0;
+    this.onChange();
+  }
+
+  #changed(mark) {
+    if (this.tentative === mark) this.tentative = null;
+    clearTimeout(this.speaking);
+    this.speaking = setTimeout(() => {
+      if (this.marks.includes(mark)) this.live.textContent = readingWords(mark.caliper).join(", ");
+    }, SPEAK_AFTER_MS);
+    this.onChange();
   }
 }
 

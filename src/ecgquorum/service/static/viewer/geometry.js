@@ -4,6 +4,7 @@
  * @typedef {object} View what the reader chose
  * @property {string} layout @property {number} speed mm/s @property {number} gain mm/mV @property {number} zoom
  * @property {number} startS the recording's time at the left end of the page
+ * @property {number} [only] the one lead that is shown magnified
  * @property {number} offsetS how far the window has moved along a page that is wider than it
  *
  * @typedef {{widthPx: number, pxPerMm: number, ratio: number, linePx: number, leastS: number}} Surface
@@ -32,8 +33,9 @@ export function geometryOf(view, recording, surface) {
   const pxPerMm = surface.pxPerMm * view.zoom;
   const availableS = Math.max(5, widthPx / pxPerMm - GUTTER_MM) / view.speed;
   const { traces, durationS } = recording;
-  const { speed, gain } = view;
-  const sheet = sheetOf(view.layout, { traces, durationS, availableS, speed, gain, leastS: surface.leastS });
+  const { speed, gain, only } = view;
+  const about = { traces, durationS, availableS, speed, gain, leastS: surface.leastS, only };
+  const sheet = sheetOf(only === undefined ? view.layout : "strips", about);
   const footerPx = Math.max(FOOTER_MM * pxPerMm, LEAST_FOOTER_PX);
   return {
     pxPerMm,
@@ -66,6 +68,13 @@ export function rowAt(geometry, y) {
   const { rows } = geometry.sheet;
   const below = rows.findIndex(({ topMm, heightMm }) => y < (topMm + heightMm) * geometry.pxPerMm);
   return below < 0 ? rows.length - 1 : below;
+}
+
+/** The lead at a point of the paper. @param {Geometry} geometry @param {View} view @param {number} x @param {number} y */
+export function traceAt(geometry, view, x, y) {
+  const { panels } = geometry.sheet.rows[rowAt(geometry, y)];
+  const seconds = rowSecondsAt(geometry, view, x);
+  return (panels.find(({ fromS, lengthS }) => seconds < fromS + lengthS) ?? panels[panels.length - 1]).trace;
 }
 
 /** @param {View} view @param {Geometry} geometry @returns {View} moved back onto the recording where it lies beyond */

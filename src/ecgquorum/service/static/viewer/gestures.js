@@ -68,7 +68,7 @@ function turned(stage, event, meaning) {
 
 /**
  * @typedef {{kind: "move", squares: number} | {kind: "pages", count: number} | {kind: "end", last: boolean}
- *   | {kind: "zoom", factor: number} | {kind: "caliper"} | {kind: "escape"}} Command
+ *   | {kind: "zoom", factor: number} | {kind: "caliper"} | {kind: "lead"} | {kind: "escape"}} Command
  *
  * What a key asks of the viewer; null for every other key: those are the page's.
  * @param {{key: string, shiftKey: boolean, ctrlKey: boolean, altKey: boolean, metaKey: boolean}} event
@@ -92,6 +92,8 @@ export function commandOf(event) {
       return { kind: "zoom", factor: 0.8 };
     case "c":
       return { kind: "caliper" };
+    case "d":
+      return { kind: "lead" };
     case "Escape":
       return { kind: "escape" };
     default:

@@ -41,6 +41,7 @@ export function layoutsFor(names) {
  * @param {number} about.durationS @param {number} about.availableS seconds across the window
  * @param {number} about.speed mm/s @param {number} about.gain mm/mV
  * @param {number} about.leastS seconds of a row below which columns do not shrink
+ * @param {number} [about.only] the one lead that is shown, on consecutive strips
  * @returns {Sheet}
  */
 export function sheetOf(layout, about) {
@@ -48,7 +49,7 @@ export function sheetOf(layout, about) {
   const strips = layout === "strips";
   const rowS = rowSeconds(layout, about);
   const page = strips
-    ? stripPanels(rowS, about.durationS)
+    ? stripPanels(rowS, about.durationS, about.only ?? 0)
     : panelNames(layout, names).map((row) => ({ startS: 0, panels: spread(row, names, rowS) }));
   const pulseMm = squares(about.gain + 1);
   let topMm = TOP_MM;
@@ -73,11 +74,11 @@ function rowSeconds(layout, { durationS, availableS, speed, leastS }) {
   return Math.min(columns ? Math.max(wholeS, leastS) : availableS, durationS);
 }
 
-function stripPanels(rowS, durationS) {
+function stripPanels(rowS, durationS, trace) {
   const count = Math.min(Math.max(1, Math.ceil(durationS / rowS - 1e-9)), MAX_STRIPS);
   return Array.from({ length: count }, (_, index) => ({
     startS: index * rowS,
-    panels: [{ trace: 0, fromS: 0, lengthS: rowS }],
+    panels: [{ trace, fromS: 0, lengthS: rowS }],
   }));
 }
 

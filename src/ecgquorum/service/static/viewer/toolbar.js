@@ -5,6 +5,7 @@
  * @property {(patch: Partial<import("./geometry.js").View>) => void} choose
  * @property {(factor: number) => void} zoom
  * @property {() => void} trueSize @property {() => void} fit
+ * @property {() => void} clearCalipers @property {() => void} showAll after one lead was magnified
  * @property {() => void} toggleCaliper @property {() => void} toggleScreen
  * @property {(member: number | null) => void} showMap
  * @property {() => void} done after a click, so that the next key is not the button's
@@ -25,16 +26,28 @@ export class Toolbar {
     this.size = button("", "Back to true size");
     this.caliper = button("Caliper", "Caliper: measures ms, mV and beats a minute");
     this.caliper.setAttribute("aria-keyshortcuts", "c");
+    this.clear = button("Clear", "Clear all calipers");
+    this.all = button("All leads", "Show all leads again");
+    this.all.hidden = true;
+    this.more = button("More", "More settings: speed, gain, screen size");
+    this.more.classList.add("ecg-more");
     this.screen = button("Screen size", "Screen size: make a millimetre true on this screen");
+    /** Below the paper, so that it does not move when they come. */
     this.maps = group("Attribution map", [], "ecg-apart ecg-maps");
     this.maps.hidden = true;
     const zoomOut = button("−", "Smaller");
     const zoomIn = button("+", "Larger");
     const fit = button("Fit", "Fit ten seconds to the width");
     const zooms = group("Magnification", [zoomOut, this.size, zoomIn, fit]);
-    const tools = group("Measuring", [this.caliper, this.screen], "ecg-apart");
+    const tools = group("Measuring", [this.caliper, this.clear, this.all], "ecg-apart");
+    const settings = group("Screen", [this.screen], "ecg-apart ecg-extra");
+    for (const { key, element } of this.groups) element.classList.toggle("ecg-extra", key !== "layout");
     const shown = this.groups.filter(({ values }) => values.length > 1).map(({ element }) => element);
-    this.element = make("div", { class: "ecg-toolbar" }, [...shown, zooms, tools, this.maps]);
+    this.element = make("div", { class: "ecg-toolbar" }, [...shown, zooms, tools, settings, this.more]);
+    this.#on(this.more, () => press(this.more, this.element.classList.toggle("ecg-expanded")), false);
+    press(this.more, false);
+    this.#on(this.clear, actions.clearCalipers);
+    this.#on(this.all, actions.showAll);
     for (const { key, values, buttons } of this.groups) {
       buttons.forEach((each, index) => this.#on(each, () => actions.choose({ [key]: values[index] })));
     }
@@ -55,11 +68,17 @@ export class Toolbar {
     this.maps.hidden = false;
   }
 
-  /** @param {import("./geometry.js").View} view @param {{caliper: boolean, screen: boolean, member: number | null}} state */
-  update(view, { caliper, screen, member }) {
+  /**
+   * @param {import("./geometry.js").View} view
+   * @param {{caliper: boolean, calipers: number, screen: boolean, member: number | null}} state
+   */
+  update(view, { caliper, calipers, screen, member }) {
     for (const { key, values, buttons } of this.groups) {
-      buttons.forEach((each, index) => press(each, values[index] === view[key]));
+      const shown = key === "layout" && view.only !== undefined ? null : view[key];
+      buttons.forEach((each, index) => press(each, values[index] === shown));
     }
+    this.all.hidden = view.only === undefined;
+    this.clear.disabled = calipers === 0;
     const percent = `${Math.round(view.zoom * 100)} %`;
     this.size.textContent = percent;
     this.size.setAttribute("aria-label", `${percent}, back to true size`);

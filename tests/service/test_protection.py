@@ -1,0 +1,130 @@
+"""Modes of files, limits of connections, throttled sign-ins, and the end of tokens and sessions."""
+
+import os
+import socket
+import stat
+import time
+
+import httpx
+import pytest
+
+from ecgquorum.service.connections import GuardedProtocol
+from ecgquorum.service.settings import Settings
+from ecgquorum.service.store import Store, tokens
+from ecgquorum.service.throttle import MAX_FAILURES
+
+from .conftest import give_token, listening
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_folder_and_the_database_are_for_their_owner_only(make_desk, tmp_path):
+    before = os.umask(0)
+    try:
+        desk = make_desk(data=tmp_path / "deep" / "desk")
+    finally:
+        os.umask(before)
+    assert mode(desk.files.folder) == 0o700
+    for path in desk.files.folder.glob("desk.sqlite*"):
+        assert mode(path) == 0o600
+    assert (desk.files.folder / "desk.sqlite").exists()
+
+
+def test_slow_headers_are_disconnected(desk, monkeypatch):
+    monkeypatch.setattr(GuardedProtocol, "header_s", 0.5)
+    with listening(desk) as address:
+        host, port = address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=20) as slow:
+            slow.sendall(b"GET /api/health HTTP/1.1\r\nHost: localhost\r\nX: ")
+            assert slow.recv(100) == b"", "closed before the headers were complete"
+        with socket.create_connection((host, int(port)), timeout=20) as kept:
+            request = b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            kept.sendall(request)
+            assert kept.recv(10_000).startswith(b"HTTP/1.1 200")
+            kept.sendall(request[:30])  # the next request on the same connection
+            assert kept.recv(100) == b""
+
+
+def test_connections_beyond_the_limit_are_refused(desk, monkeypatch):
+    monkeypatch.setattr(GuardedProtocol, "max_connections", 3)
+    with listening(desk) as address:
+        host, port = address.removeprefix("http://").split(":")
+        held = [socket.create_connection((host, int(port)), timeout=20) for _ in range(3)]
+        with socket.create_connection((host, int(port)), timeout=20) as one_more:
+            assert one_more.recv(1000).startswith(b"HTTP/1.1 503")
+        for one in held:
+            one.close()
+        for _ in range(100):
+            try:
+                assert httpx.get(f"{address}/api/health", timeout=20).status_code == 200
+                return
+            except (AssertionError, httpx.TransportError):
+                time.sleep(0.05)
+        pytest.fail("the desk does not serve after the connections were closed")
+
+
+@pytest.fixture
+def guarded(make_desk):
+    token = give_token(make_desk(), "Ada", "admin")
+    desk = make_desk()
+    with listening(desk) as address, httpx.Client(base_url=address, timeout=60) as client:
+        yield desk, client, token
+
+
+def test_failed_sign_ins_are_logged_and_throttled(guarded):
+    _, client, token = guarded
+    statuses = [client.post("/api/session", json={"token": "wrong"}).status_code for _ in range(MAX_FAILURES + 5)]
+    assert statuses == [401] * MAX_FAILURES + [429] * 5
+    refused = client.post("/api/session", json={"token": token})
+    assert refused.status_code == 429 and "try again in" in refused.json()["detail"]
+    log = client.get("/api/audit", headers={"Authorization": f"Bearer {token}"}).json()["entries"]
+    failures = [one for one in log if one["action"] == "sign-in refused"]
+    assert len(failures) == MAX_FAILURES and failures[0]["details"] == {"address": "127.0.0.1"}
+
+
+def test_no_error_repeats_a_token(guarded):
+    _, client, token = guarded
+    for body in ({"token": token + "x" * 300}, {"tokens": token}, {"token": {"a": token}}):
+        answer = client.post("/api/session", json=body)
+        assert answer.status_code == 422 and token not in answer.text
+
+
+def test_tokens_expire(store, clock):
+    with store.write_session() as session:
+        token = tokens.add_token(session, store.now(), "Ada", "reader", store.after(3600))
+        secret = tokens.open_session(session, store.now(), store.after(9000), token)
+    with store.read_session() as session:
+        assert tokens.actor_of_token(session, store.now(), token).name == "Ada"
+    clock.passes(3601)
+    with store.write_session() as session:
+        assert tokens.actor_of_token(session, store.now(), token) is None
+        assert tokens.actor_of_session(session, store.now(), "", secret) is None
+        assert tokens.open_session(session, store.now(), store.after(9000), token) is None
+
+
+def test_an_idle_session_ends_and_automatic_requests_do_not_extend_it(guarded, clock, monkeypatch):
+    desk, client, token = guarded
+    monkeypatch.setattr(desk.store, "_clock", clock)
+    client.post("/api/session", json={"token": token}, headers={"Origin": str(client.base_url)}).raise_for_status()
+    for _ in range(3):
+        clock.passes(desk.settings.idle_s * 0.6)
+        assert client.get("/").status_code == 200  # a person: extends it
+    clock.passes(desk.settings.idle_s * 0.6)
+    assert client.get("/rows", headers={"X-Automatic": "yes"}).status_code == 200
+    clock.passes(desk.settings.idle_s * 0.6)
+    assert client.get("/").status_code == 303
+
+
+def test_an_event_stream_ends_when_its_token_is_revoked(guarded):
+    desk, client, _ = guarded
+    reader = give_token(desk, "Bob", "reader")
+    with client.stream("GET", "/api/events", headers={"Authorization": f"Bearer {reader}"}) as events:
+        lines = events.iter_lines()
+        assert next(lines) == "event: changed"
+        store = Store(Settings(data=desk.settings.data, model="").database_url)
+        with store.write_session() as session:
+            tokens.revoke_token(session, store.now(), "Bob")
+        store.close()
+        assert sum(1 for _ in lines) < 50  # it ends
