@@ -324,7 +324,7 @@ def test_flat_recordings_and_ones_with_gaps_are_classified(baseline, tmp_path):
             signal[:] = 0.001 * index  # flat, but not a copy of another
         if index % 4 == 1:
             signal[0, 100:300] = np.nan
-        return Recording(f"r{index}", signal, 300.0, ("ECG",), None, ("NAO~"[index % 4],), "")
+        return Recording(f"r{index}", signal, 300.0, ("ECG",), labels=("NAO~"[index % 4],))
 
     names = {name: name for name in "NAO~"}
     records = {f"r{i}": SourceRecord(simulate=lambda i=i: load(i)) for i in range(40)}
