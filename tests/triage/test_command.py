@@ -126,3 +126,21 @@ def test_patients_are_shown_on_request_only(triage, folder, tmp_path, identify):
     assert len(written) == (7 if identify else 6) and found == (shown if identify else set())
     (row,) = read_worklist(tmp_path / "out")
     assert row["acquisition"]["patient_id"] == ("P-17" if identify else None)
+
+
+def test_only_its_own_files_are_left_out_of_the_folder_it_writes_to(triage, folder, tmp_path):
+    out = tmp_path / "out"
+    for name in ("plots-of-smith.csv", "fhir.xyz", "worklist.edf", "old.partial", "plots/more.edf", "deep/plots/x.png"):
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_text("no recording")
+    triage(folder, out, "--fhir", code=3)
+    triage(folder, out, "--fhir", code=3)
+    rows = read_worklist(out)
+    assert len(rows) == 7, "one recording and six files of the user; none of triage itself"
+
+
+def test_recordings_of_one_name_at_a_relative_path_that_does_not_exist(triage, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    printed = triage(folder, "good", code=1)
+    assert "good: expected a recording" in printed.stderr
+    assert {row["id"] for row in read_worklist(tmp_path / "out")} == {"in/good.hea", "good"}
