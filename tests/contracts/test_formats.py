@@ -255,12 +255,12 @@ def test_arrays_with_false_shapes_allocate_nothing(tmp_path):
     ("text", "reason"),
     [
         ("", "found nothing"),
-        ("a,b\nx,y\n", "line 2: expected numbers, found 'x,y'"),
+        ("a,b\nx,y\n", "line 2: expected numbers, found text"),
         ("time (s),II (mV)\n0,1\n0.004,2\n0.1,3\n", "line [34]: expected evenly increasing times"),
-        ("time (s),II (mV)\n0,1\n0.004\n", "line 3: expected 2 numbers on every line, found '0.004'"),
+        ("time (s),II (mV)\n0,1\n0.004\n", "line 3: expected 2 numbers on every line, found 1$"),
         (
             "time (s),II (mV)\n0,1\n0.004,2\n0.008,oops\n",
-            "line 4: expected 2 numbers on every line, found '0.008,oops'",
+            "line 4: expected 2 numbers on every line, found text",
         ),
         ("time (s)\n0\n0.004\n", "a column of samples"),
         ("II (mmHg)\n1\n2\n", "unit of voltage"),
