@@ -26,7 +26,7 @@ def folder(tmp_path):
 def triage(ecgquorum, tiny_run, tmp_path):
     def run(*arguments, code=0):
         options = ("--model", tiny_run, "--out", tmp_path / "out", "--budget", "50%", "--plots", 0)
-        return ecgquorum("triage", *arguments, *options, code=code)
+        return ecgquorum("triage", *options, *arguments, code=code)
 
     return run
 
@@ -144,3 +144,13 @@ def test_recordings_of_one_name_at_a_relative_path_that_does_not_exist(triage, f
     printed = triage(folder, "good", code=1)
     assert "good: expected a recording" in printed.stderr
     assert {row["id"] for row in read_worklist(tmp_path / "out")} == {"in/good.hea", "good"}
+
+
+def test_a_recording_that_cannot_be_drawn_does_not_stop_the_worklist(triage, folder, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise ValueError("cannot be drawn")
+
+    monkeypatch.setattr("ecgquorum.triage.plots.plot_recording", fail)
+    triage(folder, "--plots", 1)
+    assert len(read_worklist(tmp_path / "out")) == 1
+    assert "no plot: ValueError: cannot be drawn" in (tmp_path / "out" / "triage.log").read_text()
