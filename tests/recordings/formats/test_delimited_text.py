@@ -28,6 +28,7 @@ def write_rows(path, rows, *above, delimiter=",", encoding="utf-8"):
         ("time_ms", [f"{i / 0.3:.3f}" for i in range(900)]),
         ("Time [ms]", [f"{i / 0.3:.2f}" for i in range(900)]),
         ("t", [f"{7.5 + i / 300:.3f}" for i in range(900)]),
+        ("timestamp", [f"{1_700_000_000 + i / 300:.4f}" for i in range(900)]),
         ("Elapsed time (sec)", [f"{i / 300:.5f}" for i in range(900)]),
     ],
 )
