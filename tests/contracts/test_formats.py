@@ -188,7 +188,10 @@ def test_sets_of_an_aecg_that_follow_one_another_are_not_mixed(recording, tmp_pa
     )
     path = write_aecg(first, tmp_path, second)
     path.write_text(path.read_text().replace("</series></component><component><series>", ""))
-    assert read(path).leads == ("I", "II", "III")
+    found = read(path)
+    assert found.leads == ("I", "II", "III")
+    assert found.notes == ("1 of its 2 sets of sequences was read; the others are left out",)
+    assert read(write_aecg(first, tmp_path)).notes == ()
 
 
 def test_the_longest_original_group_of_a_dicom_file_is_read(recording, tmp_path):
@@ -200,6 +203,8 @@ def test_the_longest_original_group_of_a_dicom_file_is_read(recording, tmp_path)
         data.WaveformSequence = groups
         data.save_as(path)
         np.testing.assert_allclose(read(path).signal, recording.signal, atol=2e-4)
+        assert read(path).notes == ("1 of its 2 waveform groups was read; the others are left out",)
+    assert read(write_dicom(recording, tmp_path)).notes == ()
 
 
 def test_compressed_limb_leads_are_restored_by_their_names(recording, tmp_path):

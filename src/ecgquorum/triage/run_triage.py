@@ -111,6 +111,7 @@ def _describe(ensemble: Ensemble, policy: Policy | None, options: TriageOptions)
     read, windowing = options.read, options.windowing
     return {
         "model": ensemble.card.get("weights_sha256", ""),
+        "calibration": [ensemble.temperature, *ensemble.information_range],
         "risk": ensemble.risk_model.sha256 if ensemble.risk_model else "",
         "policy": policy.card() if policy else None,
         "urgency": options.urgency.card() if options.urgency else None,

@@ -163,9 +163,7 @@ def _parse(where: str, chunk: str, delimiter: str, n_columns: int, line: int) ->
         cells = split_line(one, delimiter)
         if one.strip() and (len(cells) != n_columns or delimiter_of_row(one) is None):
             shown = "text" if delimiter_of_row(one) is None else len(cells)
-            raise RecordingError(
-                f"{where}: line {number}: expected {n_columns} numbers on every line, found {shown}"
-            )
+            raise RecordingError(f"{where}: line {number}: expected {n_columns} numbers on every line, found {shown}")
     raise RecordingError(f"{where}: line {line}: expected {n_columns} numbers on every line, found others")
 
 
