@@ -113,11 +113,9 @@ def test_unreadable_recordings_have_no_class_and_no_path():
     assert components(quality)["finding"]["valueString"] == "not read: expected a header"
     dead = classified(decision="unreadable", findings=("lead off",), severity=Severity.UNREADABLE)
     assert [one["resourceType"] for one in make_resources(dead, NAMES)] == ["Observation", "DiagnosticReport"]
-    segment = failed_result(
-        ReadFailure("/wards/3/Smith/A00001.hea", "/wards/3/Smith/A1.hea: expected samples", "a" * 64)
-    )
-    rows = (unread(), classified(), classified(id="Smith/A00001.hea"), segment)
-    assert "Smith" not in json.dumps([make_resources(row, NAMES) for row in rows])
+    segment = unread(reason="/wards/3/Smith/A1.hea: expected samples")
+    for row in (unread(), segment, classified(findings=(segment.reason,)), classified(id="Smith/A00001.hea")):
+        assert "Smith" not in json.dumps(make_resources(row, NAMES))
 
 
 @pytest.mark.parametrize("decision", ["certain", "deferred", "unreadable"])
