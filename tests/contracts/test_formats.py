@@ -188,7 +188,10 @@ def test_sets_of_an_aecg_that_follow_one_another_are_not_mixed(recording, tmp_pa
     )
     path = write_aecg(first, tmp_path, second)
     path.write_text(path.read_text().replace("</series></component><component><series>", ""))
-    assert read(path).leads == ("I", "II", "III")
+    found = read(path)
+    assert found.leads == ("I", "II", "III")
+    assert found.notes == ("1 of its 2 sets of sequences was read; the others are left out",)
+    assert read(write_aecg(first, tmp_path)).notes == ()
 
 
 def test_the_longest_original_group_of_a_dicom_file_is_read(recording, tmp_path):
@@ -200,6 +203,8 @@ def test_the_longest_original_group_of_a_dicom_file_is_read(recording, tmp_path)
         data.WaveformSequence = groups
         data.save_as(path)
         np.testing.assert_allclose(read(path).signal, recording.signal, atol=2e-4)
+        assert read(path).notes == ("1 of its 2 waveform groups was read; the others are left out",)
+    assert read(write_dicom(recording, tmp_path)).notes == ()
 
 
 def test_compressed_limb_leads_are_restored_by_their_names(recording, tmp_path):
@@ -255,12 +260,12 @@ def test_arrays_with_false_shapes_allocate_nothing(tmp_path):
     ("text", "reason"),
     [
         ("", "found nothing"),
-        ("a,b\nx,y\n", "line 2: expected numbers, found 'x,y'"),
+        ("a,b\nx,y\n", "line 2: expected numbers, found text"),
         ("time (s),II (mV)\n0,1\n0.004,2\n0.1,3\n", "line [34]: expected evenly increasing times"),
-        ("time (s),II (mV)\n0,1\n0.004\n", "line 3: expected 2 numbers on every line, found '0.004'"),
+        ("time (s),II (mV)\n0,1\n0.004\n", "line 3: expected 2 numbers on every line, found 1$"),
         (
             "time (s),II (mV)\n0,1\n0.004,2\n0.008,oops\n",
-            "line 4: expected 2 numbers on every line, found '0.008,oops'",
+            "line 4: expected 2 numbers on every line, found text",
         ),
         ("time (s)\n0\n0.004\n", "a column of samples"),
         ("II (mmHg)\n1\n2\n", "unit of voltage"),

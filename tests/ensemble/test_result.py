@@ -9,7 +9,7 @@ from ecgquorum import Recording, predict_files, read, read_recordings, simulate
 from ecgquorum.ensemble.predict_files import predict_outcomes
 from ecgquorum.ensemble.prediction import TOLERANCE
 from ecgquorum.ensemble.result import CSV_COLUMNS, Result, failed_result
-from ecgquorum.preprocessing import ReadOptions
+from ecgquorum.preprocessing import ReadOptions, Windowing
 from ecgquorum.recordings import ReadFailure, write
 
 
@@ -78,7 +78,12 @@ def test_text_that_a_spreadsheet_would_compute_is_quoted():
 def test_one_recording_that_the_model_cannot_classify_does_not_affect_the_others(tiny_ensemble, folder, monkeypatch):
     outcomes = list(read_recordings([folder], ReadOptions(tiny_ensemble.input), sandbox=False))
     outcomes[0].signal[:] = np.inf
-    prediction, answers = predict_outcomes(tiny_ensemble, outcomes)
+    used = []
+    predict = tiny_ensemble.predict_windows
+    monkeypatch.setattr(tiny_ensemble, "predict_windows", lambda *given: used.append(given[2]) or predict(*given))
+    windowing = Windowing(tiny_ensemble.input.window_s / 2)
+    prediction, answers = predict_outcomes(tiny_ensemble, outcomes, windowing)
+    assert set(used) == {windowing}, "the recording that fails is looked for in the same windows"
     assert isinstance(answers[0], ReadFailure) and "no finite probability" in answers[0].reason
     assert [one.id for one in answers[1:4]] == list(prediction.ids) == ["b-long", "c-off", "d-units"]
 

@@ -170,3 +170,12 @@ def test_flat_runs_continue_across_pieces(n_pieces):
         flags = rng.random(50) < share
         words = "".join("x" if flag else " " for flag in flags).split()
         assert _longest_run(np.array_split(flags, n_pieces)) == max(map(len, words), default=0)
+
+
+def test_a_short_gap_in_a_long_recording_is_doubtful():
+    signal = np.tile(simulate("N", seed=1, leads=("II",), seconds=10).recording.signal, (1, 30))
+    rate_hz = signal.shape[1] / 300
+    for seconds, reasons in ((1.5, ()), (3.0, ("missing samples on II: for 3.0 s",))):
+        cut = signal.copy()
+        cut[:, 1000 : 1000 + round(seconds * rate_hz)] = np.nan
+        assert assess_quality(Recording("long", cut, rate_hz, ("II",))).reasons == reasons

@@ -3,6 +3,7 @@
 import os
 import tempfile
 import time
+import zipfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -151,6 +152,38 @@ def test_files_in_an_archive_are_accounted_for(folder, zipped):
     found = list_everything([zipped(folder)])
     assert names(found.recordings) == ["in/a.hea", "in/deep/b.npz"]
     assert [Path(one.source).name for one in found.skipped] == ["readme.txt"]
+
+
+def test_files_of_one_name_in_an_archive_are_accounted_for(tmp_path):
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        archive.writestr("x.csv", "II (mV)\n1\n")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("x.csv", "II (mV)\n2\n")
+    found = list_everything([tmp_path / "two.zip"])
+    assert names(found.recordings) == ["x.csv"]
+    assert [one.reason for one in found.skipped] == ["an earlier file of the same name in the archive"]
+
+
+def test_a_folder_and_what_is_in_it_may_be_given(folder):
+    (folder / "deep" / "notes.xyz").write_text("no recording")
+    found = list_everything([folder, folder / "deep", folder / "deep" / "notes.xyz"], ["*.npz"])
+    assert [Path(str(one)).name for one in found.recordings] == ["a.hea", "notes.xyz"], "what is given is read"
+    assert not found.skipped and found.n_ignored == 1
+    assert len(list_everything([folder, folder / "deep"]).recordings) == 2
+
+
+def test_a_path_that_no_file_can_have_is_a_failure(folder):
+    (folder / "loop").symlink_to(folder / "loop")
+    found = list_everything([folder / "loop", "a\0b", folder / "a.hea"])
+    assert len(found.failures) == 2 and names(found.recordings) == ["a.hea"]
+    assert sum(isinstance(one, ReadFailure) for one in discover_recordings([folder / "loop", "a\0b"])) == 2
+
+
+def test_a_header_in_capitals_has_its_signal_file(folder):
+    (folder / "a.hea").rename(folder / "a.HEA")
+    found = list_everything([folder])
+    assert names(found.recordings) == ["a.HEA", "deep/b.npz"] and not found.skipped
+    assert len(found.recordings[0].stamp.split()) == 2
 
 
 @contextmanager

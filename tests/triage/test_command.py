@@ -26,7 +26,7 @@ def folder(tmp_path):
 def triage(ecgquorum, tiny_run, tmp_path):
     def run(*arguments, code=0):
         options = ("--model", tiny_run, "--out", tmp_path / "out", "--budget", "50%", "--plots", 0)
-        return ecgquorum("triage", *arguments, *options, code=code)
+        return ecgquorum("triage", *options, *arguments, code=code)
 
     return run
 
@@ -126,3 +126,31 @@ def test_patients_are_shown_on_request_only(triage, folder, tmp_path, identify):
     assert len(written) == (7 if identify else 6) and found == (shown if identify else set())
     (row,) = read_worklist(tmp_path / "out")
     assert row["acquisition"]["patient_id"] == ("P-17" if identify else None)
+
+
+def test_only_its_own_files_are_left_out_of_the_folder_it_writes_to(triage, folder, tmp_path):
+    out = tmp_path / "out"
+    for name in ("plots-of-smith.csv", "fhir.xyz", "worklist.edf", "old.partial", "plots/more.edf", "deep/plots/x.png"):
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_text("no recording")
+    triage(folder, out, "--fhir", code=3)
+    triage(folder, out, "--fhir", code=3)
+    rows = read_worklist(out)
+    assert len(rows) == 7, "one recording and six files of the user; none of triage itself"
+
+
+def test_recordings_of_one_name_at_a_relative_path_that_does_not_exist(triage, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    printed = triage(folder, "good", code=1)
+    assert "good: expected a recording" in printed.stderr
+    assert {row["id"] for row in read_worklist(tmp_path / "out")} == {"in/good.hea", "good"}
+
+
+def test_a_recording_that_cannot_be_drawn_does_not_stop_the_worklist(triage, folder, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise ValueError("cannot be drawn")
+
+    monkeypatch.setattr("ecgquorum.triage.plots.plot_recording", fail)
+    triage(folder, "--plots", 1)
+    assert len(read_worklist(tmp_path / "out")) == 1
+    assert "no plot: ValueError: cannot be drawn" in (tmp_path / "out" / "triage.log").read_text()

@@ -113,7 +113,9 @@ def test_unreadable_recordings_have_no_class_and_no_path():
     assert components(quality)["finding"]["valueString"] == "not read: expected a header"
     dead = classified(decision="unreadable", findings=("lead off",), severity=Severity.UNREADABLE)
     assert [one["resourceType"] for one in make_resources(dead, NAMES)] == ["Observation", "DiagnosticReport"]
-    assert "Smith" not in json.dumps(make_resources(unread(), NAMES) + make_resources(classified(), NAMES))
+    segment = unread(reason="/wards/3/Smith/A1.hea: expected samples")
+    for row in (unread(), segment, classified(findings=(segment.reason,)), classified(id="Smith/A00001.hea")):
+        assert "Smith" not in json.dumps(make_resources(row, NAMES))
 
 
 @pytest.mark.parametrize("decision", ["certain", "deferred", "unreadable"])

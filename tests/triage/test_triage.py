@@ -102,6 +102,9 @@ def test_results_of_another_model_or_policy_are_not_mixed(ensemble, folder, tmp_
     triage_files(ensemble, POLICY, [folder], tmp_path / "out").close()
     with pytest.raises(TriageError, match="choose another --out"):
         triage_files(ensemble, Threshold(0.4), [folder], tmp_path / "out")
+    ensemble.temperature *= 2
+    with pytest.raises(TriageError, match="choose another --out"):
+        triage_files(ensemble, POLICY, [folder], tmp_path / "out")
 
 
 def test_results_of_another_risk_are_not_mixed(ensemble, folder, tmp_path):

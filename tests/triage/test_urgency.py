@@ -18,7 +18,10 @@ RULES = Urgency(urgent=("STE", "AF"), always=("PVC",), never=("PAC",), floor=0.5
 
 
 def result(name="r", label="N", probability=0.9, risk=0.1, windows=(), **changes):
-    parts = tuple(WindowResult(60.0 * i, 60.0, one, 0.8, 0.1 * i) for i, one in enumerate(windows or (label,)))
+    parts = tuple(
+        one if isinstance(one, WindowResult) else WindowResult(60.0 * i, 60.0, one, 0.8, 0.1 * i)
+        for i, one in enumerate(windows or (label,))
+    )
     rest = {"other": round(1 - probability, 5)}
     one = Result(name, f"/in/{name}.hea", label, {label: probability, **rest}, risk=risk, windows=parts)
     return replace(one, **changes)
@@ -30,7 +33,14 @@ def result(name="r", label="N", probability=0.9, risk=0.1, windows=(), **changes
         (result(), None, None, None),
         (result(label="STE"), None, None, None),
         (result(label="PVC"), "deferred", "urgency", "PVC always goes to a person"),
-        (result(label="PAC", probability=0.2), "certain", "urgency", "PAC never goes to a person"),
+        (result(label="PAC"), "certain", "urgency", "PAC never goes to a person"),
+        (result(label="PAC", probability=0.2), "deferred", "floor", "probability 0.20000 is below the floor, 0.5"),
+        (
+            result(windows=tuple(WindowResult(60.0 * i, 60.0, "N", share, 0.1) for i, share in enumerate((0.9, 0.3)))),
+            "deferred",
+            "floor",
+            "probability 0.30000 at 60 s is below the floor, 0.5",
+        ),
         (result(probability=0.28), "deferred", "floor", "probability 0.28000 is below the floor, 0.5"),
         (result(probability=0.5), None, None, None),
         (result(windows="NNN"), None, None, None),

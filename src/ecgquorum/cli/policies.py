@@ -22,7 +22,9 @@ Urgent = Annotated[
     typer.Option(help="Urgent classes, the most urgent first: STE,AF. They are at the top; in windows they defer."),
 ]
 Always = Annotated[str | None, typer.Option(help="Classes that always go to a person: STE.")]
-Never = Annotated[str | None, typer.Option(help="Classes that never go to a person, unless the quality is doubtful.")]
+Never = Annotated[
+    str | None, typer.Option(help="Classes that never go to a person, unless quality, windows or the floor say so.")
+]
 Floor = Annotated[
     str | None, typer.Option(help="A class of a smaller calibrated probability is never called certain: 0.5.")
 ]

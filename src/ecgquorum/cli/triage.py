@@ -226,8 +226,8 @@ def _sort(
         with journal:
             if not first and not journal.n_added:
                 return 0
-            limits = job.options.limits
-            draw_plots(journal, job.out, job.plots, job.budget, options=job.options.read, limits=limits, progress=bar)
+            read, limits = job.options.read, job.options.limits
+            draw_plots(journal, job.out, job.plots, job.budget, options=read, limits=limits, progress=progress)
             summary = write_worklist(journal, job.out, job.title, job.sentence(), job.budget)
     write_log(summary.sentence())
     output.print_summary(summary, job.out)

@@ -65,7 +65,7 @@ def predict_outcomes(
     try:
         prediction, windows = _predict(ensemble, prepared, windowing)
     except EcgQuorumError:
-        outcomes = [_check(ensemble, one) for one in outcomes]
+        outcomes = [_check(ensemble, one, windowing) for one in outcomes]
         prepared = [one for one in outcomes if isinstance(one, PreparedRecording)]
         prediction, windows = _predict(ensemble, prepared, windowing)
     results = iter(make_results(prediction, windows, prepared, ensemble, windowing))
@@ -73,16 +73,16 @@ def predict_outcomes(
 
 
 def _predict(
-    ensemble: Ensemble, prepared: Sequence[PreparedRecording], windowing: Windowing = WHOLE_WINDOWS
+    ensemble: Ensemble, prepared: Sequence[PreparedRecording], windowing: Windowing
 ) -> tuple[Prediction, Prediction]:
     return ensemble.predict_windows([one.id for one in prepared], [one.signal for one in prepared], windowing)
 
 
-def _check(ensemble: Ensemble, one: Outcome) -> Outcome:
+def _check(ensemble: Ensemble, one: Outcome, windowing: Windowing) -> Outcome:
     """The outcome, or a failure if the model cannot classify it."""
     if isinstance(one, PreparedRecording):
         try:
-            _predict(ensemble, [one])
+            _predict(ensemble, [one], windowing)
         except EcgQuorumError as error:
             return ReadFailure(str(one.path), str(error), one.sha256)
     return one

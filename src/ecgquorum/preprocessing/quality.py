@@ -114,6 +114,8 @@ def _check_lead(name: str, row: Samples, rate_hz: float) -> Iterator[Finding]:
     if missing > _MISSING:
         severity = Severity.UNREADABLE if missing > _MOSTLY_MISSING else Severity.DOUBTFUL
         yield Finding(_GAPS, severity, f"{missing:.0%} of them", name)
+    elif missing and (gap_s := _longest_run(_pieces(~known)) / rate_hz) >= _FLAT_S:
+        yield Finding(_GAPS, Severity.DOUBTFUL, f"for {gap_s:.1f} s", name)
     values = row[known] if missing else row
     value_range = _range(values)
     if value_range <= _FLAT_MV:

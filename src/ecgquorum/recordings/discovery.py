@@ -17,6 +17,7 @@ from ecgquorum.recordings.samples import resolve_sample
 from ecgquorum.recordings.wfdb_files import list_files
 
 _SETTLED_S, _INCOMPLETE_S = 2.0, 60.0
+_NO_SUCH_PATH = (RecordingError, OSError, ValueError, RuntimeError)  # a null byte, a link that leads to itself
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def discover_recordings(paths: Iterable[str | Path]) -> Iterator[RecordingPath |
             found = list(_recordings_at(resolve_sample(path).resolve()))
             if not found:
                 raise RecordingError(f"{path}: expected recordings ({FORMATS}), found none")
-        except (RecordingError, OSError) as error:
+        except _NO_SUCH_PATH as error:
             yield ReadFailure(printable(str(path)), printable(str(error)))
             continue
         for tree, name in found:
@@ -111,7 +112,7 @@ def list_everything(
     places: dict[tuple[str, str], None] = {}
     failures: list[ReadFailure] = []
     skipped: dict[str, str] = {}
-    ignored: set[tuple[str, str]] = set()
+    ignored: set[Path] = set()
     for path in map(Path, paths):
         try:
             at = resolve_sample(path).resolve()
@@ -119,31 +120,33 @@ def list_everything(
             if tree is None:
                 places |= dict.fromkeys(_recordings_at(at))
                 continue
-            found, unused = recording_names(tree), _unused_files(tree)
-        except (RecordingError, OSError) as error:
+            found = recording_names(tree)
+            unused = _unused_files(tree, found)
+        except _NO_SUCH_PATH as error:
             failures.append(ReadFailure(printable(str(path)), printable(str(error))))
             continue
         for name in (*found, *unused):
             if exclude(at / name):
                 continue
             if any(fnmatch(name, one) or fnmatch(PurePosixPath(name).name, one) for one in patterns):
-                ignored.add((str(at), name))
+                ignored.add(at / name)
             elif name in unused:
                 skipped[printable(str(at / name))] = unused[name]
             else:
                 places[str(at), name] = None
+    recordings = {str(RecordingPath(*place)): place for place in places}  # a folder and one within it may be given
     return Discovery(
-        [RecordingPath(tree, name, _stamp(tree, name)) for tree, name in places],
+        [RecordingPath(tree, name, _stamp(tree, name)) for tree, name in recordings.values()],
         failures,
-        [SkippedFile(source, reason) for source, reason in skipped.items()],
+        [SkippedFile(source, reason) for source, reason in skipped.items() if source not in recordings],
         len(ignored),
     )
 
 
-def _unused_files(tree: FileTree) -> Mapping[str, str]:
+def _unused_files(tree: FileTree, recordings: Iterable[str]) -> Mapping[str, str]:
     """Every file of the tree that is no recording and no part of one, and why."""
     used: set[str] = set()
-    for name in recording_names(tree):
+    for name in recordings:
         try:
             used |= {name, *list_files(tree, name)}
         except RecordingError:  # which its row in the worklist will say

@@ -7,6 +7,7 @@ import tempfile
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -132,6 +133,15 @@ class ZipArchive(FileTree):
     @cached_property
     def sizes(self) -> Mapping[str, int]:
         return {info.filename: info.file_size for info in sorted(self._infos(), key=lambda i: i.filename)}
+
+    @property
+    def unlisted(self) -> Mapping[str, str]:
+        counts = Counter(info.filename for info in self._infos())
+        return {
+            f"{name} ({number})": "an earlier file of the same name in the archive"
+            for name, count in counts.items()
+            for number in range(1, count)
+        }
 
     def _infos(self) -> list[zipfile.ZipInfo]:
         return [info for info in self._archive.infolist() if not info.is_dir()]

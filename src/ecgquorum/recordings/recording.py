@@ -87,6 +87,11 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
 
 
+def note_parts(what: str, n_parts: int) -> tuple[str, ...]:
+    """A note about a file of several parts, such as waveforms, of which one was read; none for a single one."""
+    return (f"1 of its {n_parts} {what} was read; the others are left out",) if n_parts > 1 else ()
+
+
 def recordings_from_array(
     samples: Any, *, rate_hz: float | None, leads: Sequence[str] | None = None, units: str = "mV"
 ) -> list[Recording]:

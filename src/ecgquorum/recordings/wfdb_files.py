@@ -37,7 +37,7 @@ def _lines(header: bytes) -> list[list[str]]:
 
 def list_files(tree: FileTree, name: str) -> list[str]:
     """The files of the recording `name`: a WFDB header, its segments and signal files, or the one file."""
-    if not name.endswith(HEADER):
+    if not name.lower().endswith(HEADER):
         return [name]
     folder = PurePosixPath(name).parent
     files = [name]

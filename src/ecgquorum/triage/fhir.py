@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from ecgquorum._internal.atomic import atomic_file
@@ -124,7 +124,7 @@ def make_resources(result: Result, names: Mapping[str, str]) -> list[Resource]:
     if result.acquisition:
         observations.append(_acquisition(result))
     identifiers = [make_identifier("recording-sha256", result.sha256)]
-    if name := clean_text(result.id):
+    if name := clean_text(PurePath(result.id).name):  # an id may be a path, whose folders may name the patient
         identifiers.append(make_identifier("recording", name))
     conclusion = " ".join([*([_answer(result, names)] if classified else []), _decision(result), _UNVERIFIED])
     report = {
@@ -207,7 +207,7 @@ def _risk(result: Result) -> list[Resource]:
 
 
 def _quality(result: Result) -> Resource:
-    severity, findings = str(result.quality.severity), result.quality.reasons
+    severity, findings = str(result.quality.severity), [_hide_folder(one, result) for one in result.quality.reasons]
     text = "; ".join(filter(None, map(clean_text, findings))) or "no findings"
     observation = {
         "resourceType": "Observation",
@@ -270,8 +270,12 @@ def _decision(result: Result) -> str:
 
 
 def _reason(result: Result) -> str:
-    """The reason without the path of the file, which may hold personal data."""
-    return clean_text(result.reason.removeprefix(f"{result.source}: "))
+    return clean_text(_hide_folder(result.reason.removeprefix(f"{result.source}: "), result))
+
+
+def _hide_folder(text: str, result: Result) -> str:
+    """The text without the folder of the recording, which may hold personal data; another of its files may be named."""
+    return text.replace(f"{PurePath(result.source).parent}/", "")
 
 
 def _class_name(label: str, names: Mapping[str, str]) -> str:

@@ -178,8 +178,9 @@ class Journal:
         with self._translate_errors():
             for record, source in self._database.execute(_REPEATED):
                 sources[record].append(source)
-        shared = [(os.path.commonpath([Path(one).parent for one in found]), found) for found in sources.values()]
-        return {source: os.path.relpath(source, folder) for folder, found in shared for source in found}
+        places = {one: Path(one).absolute() for found in sources.values() for one in found}  # a failure is as given
+        shared = [(os.path.commonpath([places[one].parent for one in found]), found) for found in sources.values()]
+        return {source: os.path.relpath(places[source], folder) for folder, found in shared for source in found}
 
     def _value(self, query: str, *values: str) -> Any:
         with self._translate_errors():

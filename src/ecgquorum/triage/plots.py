@@ -7,11 +7,11 @@ from itertools import islice
 from pathlib import Path
 
 from ecgquorum.ensemble.result import Result
-from ecgquorum.errors import EcgQuorumError
 from ecgquorum.preprocessing.prepare import ANY_RECORDING, ReadOptions, read_recordings
 from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recording_plot import Page, plot_recording
 from ecgquorum.recordings.discovery import ReadFailure, locate
+from ecgquorum.recordings.recording import one_line
 from ecgquorum.recordings.sandbox import LIMITS, SandboxLimits
 from ecgquorum.report.recording_figure import write_sheet
 from ecgquorum.triage.journal import Journal
@@ -63,5 +63,5 @@ def _draw(out: Path, result: Result, options: ReadOptions, limits: SandboxLimits
             read.recording, Page(start_s=start_s), identify=options.identify, measure=options.measure
         )
         write_sheet(drawn.figure, sheet, _DPI)
-    except EcgQuorumError as error:
-        yield f"{result.source}: no plot: {error}"
+    except Exception as error:  # matplotlib and neurokit2 raise many kinds of errors for odd signals
+        yield f"{result.source}: no plot: {one_line(error)}"

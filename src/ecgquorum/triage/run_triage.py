@@ -30,7 +30,12 @@ from ecgquorum.triage.journal import Journal, JournalEntry
 from ecgquorum.triage.policies import Policy
 from ecgquorum.triage.urgency import Urgency, urgency_of
 
-_OWN = ("journal.sqlite", "worklist.", "plots", "fhir", "triage.log")
+_OWN_FILES = {
+    "triage.log",
+    *(f"journal.sqlite{suffix}" for suffix in ("", "-journal", "-wal", "-shm")),
+    *(f"worklist.{kind}" for kind in ("csv", "jsonl", "html")),
+}
+_OWN_FOLDERS = {"plots": ".png", "fhir": ".ndjson"}
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,7 @@ def _describe(ensemble: Ensemble, policy: Policy | None, options: TriageOptions)
     read, windowing = options.read, options.windowing
     return {
         "model": ensemble.card.get("weights_sha256", ""),
+        "calibration": [ensemble.temperature, *ensemble.information_range],
         "risk": ensemble.risk_model.sha256 if ensemble.risk_model else "",
         "policy": policy.card() if policy else None,
         "urgency": options.urgency.card() if options.urgency else None,
@@ -121,8 +127,10 @@ def _is_own(folder: Path, path: Path) -> bool:
     """Whether triage itself wrote the file, which could be taken for a recording or counted as skipped."""
     if folder not in path.parents:
         return False
-    name = path.relative_to(folder).parts[0]
-    return name.startswith(_OWN) or name.endswith(".partial")
+    first, *inner = path.relative_to(folder).parts
+    if path.name.startswith(".") and path.name.endswith(".partial"):  # a write that was killed
+        return True
+    return path.suffix == _OWN_FOLDERS.get(first) if len(inner) == 1 else not inner and first in _OWN_FILES
 
 
 def _add_unread(journal: Journal, found: Discovery) -> list[Result]:

@@ -19,8 +19,8 @@ class Urgency:
     urgent: classes, the most urgent first; they are at the top of the worklist, and a window of one of them in a long
             recording sends it to a person
     always: classes that always go to people
-    never:  classes that never do, unless the quality is doubtful or a window has another class
-    floor:  a class of a smaller calibrated probability is never called certain
+    never:  classes that never do, unless the quality is doubtful, a window has another class, or the floor says so
+    floor:  a class of a smaller calibrated probability is never called certain, nor if it is smaller in a window
     """
 
     urgent: tuple[str, ...] = ()
@@ -72,13 +72,20 @@ class Urgency:
             return result.with_decision(DEFERRED, f"its {len(result.windows)} windows disagree: {named}", BY_WINDOWS)
         if result.label in self.always:
             return result.with_decision(DEFERRED, f"{result.label} always goes to a person", BY_URGENCY)
+        if doubt := self._below_floor(result):
+            return result.with_decision(DEFERRED, doubt, BY_FLOOR)
         if result.label in self.never:
             return result.with_decision(CERTAIN, f"{result.label} never goes to a person", BY_URGENCY)
-        if (result.probability or 0.0) < self.floor:
-            return result.with_decision(
-                DEFERRED, f"probability {result.probability:.5f} is below the floor, {self.floor:g}", BY_FLOOR
-            )
         return None
+
+    def _below_floor(self, result: Result) -> str:
+        """Why the floor forbids to call the result certain; empty if it does not."""
+        if (probability := result.probability or 0.0) < self.floor:
+            return f"probability {probability:.5f} is below the floor, {self.floor:g}"
+        lowest = min(result.windows, key=lambda window: window.probability or 0.0, default=None)
+        if len(result.windows) > 1 and lowest and (probability := lowest.probability or 0.0) < self.floor:
+            return f"probability {probability:.5f} at {lowest.start_s:.0f} s is below the floor, {self.floor:g}"
+        return ""
 
     def sentence(self) -> str:
         """The rules in a few words."""

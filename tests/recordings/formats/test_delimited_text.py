@@ -28,6 +28,7 @@ def write_rows(path, rows, *above, delimiter=",", encoding="utf-8"):
         ("time_ms", [f"{i / 0.3:.3f}" for i in range(900)]),
         ("Time [ms]", [f"{i / 0.3:.2f}" for i in range(900)]),
         ("t", [f"{7.5 + i / 300:.3f}" for i in range(900)]),
+        ("timestamp", [f"{1_700_000_000 + i / 300:.4f}" for i in range(900)]),
         ("Elapsed time (sec)", [f"{i / 300:.5f}" for i in range(900)]),
     ],
 )
@@ -168,7 +169,7 @@ def test_large_tables_are_read_piece_by_piece(tmp_path, monkeypatch):
     lines = path.read_text().splitlines()
     lines[700] = "2.3300,x"
     path.write_text("\n".join(lines))
-    with pytest.raises(RecordingError, match="line 701: expected 2 numbers on every line, found '2.3300,x'"):
+    with pytest.raises(RecordingError, match="line 701: expected 2 numbers on every line, found text"):
         read(path)
 
 
@@ -189,3 +190,40 @@ def test_a_table_over_32_mib(tmp_path):
     np.savetxt(tmp_path / "t.csv", values, fmt="%+.9f", header="II (mV)", comments="")
     assert (tmp_path / "t.csv").stat().st_size > 32 << 20
     np.testing.assert_allclose(read(tmp_path / "t.csv", FileDefaults(rate_hz=300)).signal[0], values, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (*APPLE_WATCH, "no samples"),
+        ("Name;Jane Doe", "Date of Birth;31 Jan 1950"),
+        (*APPLE_WATCH, *["12"] * 900, "Name,Jane Doe"),
+    ],
+)
+def test_errors_do_not_name_the_patient(tmp_path, rows):
+    with pytest.raises(RecordingError, match="line .*found text") as caught:
+        read(write_rows(tmp_path / "ecg.csv", (), *rows))
+    assert "Doe" not in str(caught.value) and "1950" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("above", "rate_hz"),
+    [
+        (["Low-pass filter;150 Hz", "Sample rate;300"], 300),
+        (["Tiefpass;150 Hz", "Notch;50 Hz", "Abtastrate;300 Hz"], 300),
+        (["Notch;50 Hz"], None),
+        (["A;150 Hz", "B;300 Hz"], None),
+    ],
+)
+def test_the_frequency_of_a_filter_is_not_the_rate(tmp_path, above, rate_hz):
+    path = write_rows(tmp_path / "t.csv", zip(SAMPLES, strict=True), *above, "II (mV)")
+    if rate_hz is None:
+        with pytest.raises(RecordingError, match="give it with --rate"):
+            read(path)
+    else:
+        assert read(path).rate_hz == rate_hz
+
+
+def test_some_columns_are_quoted(tmp_path):
+    path = write_rows(tmp_path / "t.csv", ((f'"{i}"', i + 3) for i in range(900)), '"I (uV)","II (uV)"')
+    np.testing.assert_allclose(read(path, FileDefaults(rate_hz=300)).signal[1], (np.arange(900) + 3) / 1000, rtol=1e-6)

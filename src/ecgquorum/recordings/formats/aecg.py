@@ -8,6 +8,7 @@ from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.acquisition import Acquisition, compact_time, join_text, parse_years
 from ecgquorum.recordings.formats.xml_waveform import Traces, child, children, text_of
 from ecgquorum.recordings.leads import normalise_lead
+from ecgquorum.recordings.recording import note_parts
 from ecgquorum.recordings.units import millivolts_in
 
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
@@ -30,7 +31,7 @@ def parse_aecg(root: Element) -> Traces:
     step = float(increment.get("value", "nan")) * _SECONDS.get(increment.get("unit", "s"), float("nan"))
     if not 0 < step < 1:
         raise RecordingError(f"there is no increment of time but {increment.get('value')} {increment.get('unit')}")
-    traces = Traces(1 / step, acquisition=_acquisition(root))
+    traces = Traces(1 / step, acquisition=_acquisition(root), notes=note_parts("sets of sequences", len(sets)))
     for sequence in sequences:
         name = child(sequence, "code").get("code", "")
         if name in _TIMES:

@@ -29,7 +29,6 @@ _FILE_BYTES = 512 << 20
 _MOST_VALUES = 1 << 26
 _HEAD_CHARACTERS, _CHUNK_CHARACTERS = 1 << 16, 1 << 22
 _MOST_COLUMNS = 256
-_SHOWN = 60
 
 
 @reader(".csv", ".tsv")
@@ -104,11 +103,12 @@ def _encoding(file: OpenedFile) -> str:
 
 
 def _no_numbers(head: str) -> str:
-    lines = [(number, line) for number, line in enumerate(head.splitlines(), start=1) if line.strip()]
+    """Why there is no table; a message does not quote a line, which may name a patient."""
+    lines = [number for number, line in enumerate(head.splitlines(), start=1) if line.strip()]
     if not lines:
         return "expected a table of samples, found nothing"
-    number, line = lines[1] if len(lines) > 1 else lines[0]
-    return f"line {number}: expected numbers, found {line[:_SHOWN]!r}; there is no table of samples"
+    number = lines[1 if len(lines) > 1 else 0]
+    return f"line {number}: expected numbers, found text; there is no table of samples"
 
 
 def _chunks(start: str, text: io.TextIOWrapper) -> Iterator[str]:
@@ -146,7 +146,7 @@ def _parse(where: str, chunk: str, delimiter: str, n_columns: int, line: int) ->
     """(line, column); an empty cell is NaN. `line` is the number of the first line, for messages."""
     text = chunk
     if '"' in text or "'" in text:
-        text = re.sub(r"[\"']\s*([+-]?\d*),(\d+)\s*[\"']", r"\1.\2", text).replace('"', "").replace("'", "")
+        text = re.sub(r"[\"'] *([+-]?\d*),(\d+) *[\"']", r"\1.\2", text).replace('"', "").replace("'", "")
     if delimiter != "," and "," in text:
         text = text.replace(",", ".")
     if _may_have_empty_cells(text, delimiter):  # the search takes longer than parsing does
@@ -162,9 +162,8 @@ def _parse(where: str, chunk: str, delimiter: str, n_columns: int, line: int) ->
     for number, one in enumerate(chunk.splitlines(), start=line):
         cells = split_line(one, delimiter)
         if one.strip() and (len(cells) != n_columns or delimiter_of_row(one) is None):
-            raise RecordingError(
-                f"{where}: line {number}: expected {n_columns} numbers on every line, found {one.strip()[:_SHOWN]!r}"
-            )
+            shown = "text" if delimiter_of_row(one) is None else len(cells)
+            raise RecordingError(f"{where}: line {number}: expected {n_columns} numbers on every line, found {shown}")
     raise RecordingError(f"{where}: line {line}: expected {n_columns} numbers on every line, found others")
 
 

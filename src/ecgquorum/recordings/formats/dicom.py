@@ -15,7 +15,7 @@ from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
 from ecgquorum.recordings.leads import is_other_signal, normalise_lead
 from ecgquorum.recordings.reader_protocol import reader
-from ecgquorum.recordings.recording import Recording, as_samples, one_line
+from ecgquorum.recordings.recording import Recording, as_samples, note_parts, one_line
 from ecgquorum.recordings.units import common_unit, millivolts_in
 
 _FILE_BYTES = 256 << 20
@@ -42,7 +42,7 @@ def read_dicom(file: OpenedFile, defaults: FileDefaults) -> Recording:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             data = pydicom.dcmread(io.BytesIO(content))
-            group = _longest(where, data)
+            group, notes = _longest(where, data)
             order = "<" if data.original_encoding[1] else ">"
             raw, definitions = _samples(where, group, order), list(group.get("ChannelDefinitionSequence") or [])
             if len(definitions) != len(raw):
@@ -64,15 +64,17 @@ def read_dicom(file: OpenedFile, defaults: FileDefaults) -> Recording:
         raise RecordingError(f"{where}: expected a DICOM waveform, found: {one_line(error)}") from error
     path = PurePosixPath(file.name)
     record = path.stem if path.suffix.lower() == ".dcm" else path.name
-    return Recording(record, as_samples(signal), rate_hz, leads, acquisition, source=where, unit=unit)
+    return Recording(record, as_samples(signal), rate_hz, leads, acquisition, source=where, unit=unit, notes=notes)
 
 
-def _longest(where: str, data: Any) -> Any:
+def _longest(where: str, data: Any) -> tuple[Any, tuple[str, ...]]:
+    """The longest original group, and a note if there are others."""
     groups = list(data.get("WaveformSequence") or [])
     if not groups:
         raise RecordingError(f"{where}: expected a DICOM waveform, found none in this {data.get('Modality') or 'file'}")
     original = [group for group in groups if group.get("WaveformOriginality") != "DERIVED"] or groups
-    return max(original, key=lambda group: int(group.NumberOfWaveformSamples) / float(group.SamplingFrequency))
+    longest = max(original, key=lambda group: int(group.NumberOfWaveformSamples) / float(group.SamplingFrequency))
+    return longest, note_parts("waveform groups", len(original))
 
 
 def _samples(where: str, group: Any, order: str) -> NDArray[np.float64]:

@@ -37,9 +37,10 @@ def find_step(times: NDArray[np.float64]) -> tuple[float | None, int]:
 
 def _rounding_unit(times: NDArray[np.float64]) -> float:
     """The largest power of ten of which all times are multiples; 0 if there is none."""
+    precision = float(np.spacing(np.abs(times).max()))  # of seconds since 1970, a quarter of a microsecond
     for decimals in range(-3, _MOST_DECIMALS + 1):
         scaled = times * 10.0**decimals
-        if np.ptp(scaled) >= 1 and (np.abs(scaled - np.rint(scaled)) < 1e-4).all():
+        if np.ptp(scaled) >= 1 and (np.abs(scaled - np.rint(scaled)) < 1e-4 + precision * 10.0**decimals).all():
             return 10.0**-decimals
     return 0.0
 

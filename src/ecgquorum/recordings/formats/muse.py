@@ -6,6 +6,7 @@ from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.acquisition import Acquisition, join_text, parse_years
 from ecgquorum.recordings.formats.xml_waveform import Traces, children, decode_samples, text_of
 from ecgquorum.recordings.leads import normalise_lead
+from ecgquorum.recordings.recording import note_parts
 from ecgquorum.recordings.units import millivolts_in
 
 
@@ -17,9 +18,9 @@ def parse_muse(root: Element) -> Traces:
         raise RecordingError("there is no rhythm waveform")
     chosen = rhythm[0]
     exponent = int(text_of(chosen, "SampleExponent", default="0") or 0)
-    traces = Traces(
-        float(text_of(chosen, "SampleBase")) * 10.0 ** max(-6, min(6, exponent)), acquisition=_acquisition(root)
-    )
+    rate_hz = float(text_of(chosen, "SampleBase")) * 10.0 ** max(-6, min(6, exponent))
+    notes = note_parts("rhythm waveforms", len(rhythm))
+    traces = Traces(rate_hz, acquisition=_acquisition(root), notes=notes)
     for lead in children(chosen, "LeadData"):
         unit = text_of(lead, "LeadAmplitudeUnits", default="MICROVOLTS")
         factor = millivolts_in(unit)

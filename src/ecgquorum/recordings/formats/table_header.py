@@ -33,6 +33,7 @@ _RATE = re.compile(r"^(?P<number>\d+(?:[.,]\d+)?)\s*(?P<unit>hz|hertz|khz|sps|sa
 _RATE_KEY = re.compile(
     r"\b(?:sampl\w*|fs|sf|acquisition)\b.*\b(?:rate|freq\w*|fs|hz)\b|^(?:fs|sf|sfreq|rate|rate_hz|frequency)$"
 )
+_FILTER_KEY = re.compile(r"filt|notch|pass|cut|band|mains|line|netz|heart|puls")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
@@ -63,13 +64,20 @@ class TableHeader:
 
     @property
     def rate_hz(self) -> float | None:
-        """The rate that a line before the table states: `Sample Rate,512 hertz`, in any language if it says hertz."""
+        """The rate that a line before the table states: `Sample Rate,512 hertz`.
+
+        In any language if one line says hertz; filters have frequencies too, and several do not tell which is the rate.
+        """
+        named, others = [], set()
         for key, value in self.facts.items():
-            match = _RATE.match(value.strip())
-            unit = (match["unit"] or "").lower() if match else ""
-            if match and (unit or _RATE_KEY.search(key)):
-                return float(match["number"].replace(",", ".")) * (1000 if unit == "khz" else 1)
-        return None
+            if match := _RATE.match(value.strip()):
+                unit = (match["unit"] or "").lower()
+                number = float(match["number"].replace(",", ".")) * (1000 if unit == "khz" else 1)
+                if _RATE_KEY.search(key):
+                    named.append(number)
+                elif unit and not _FILTER_KEY.search(key):
+                    others.add(number)
+        return named[0] if named else others.pop() if len(others) == 1 else None
 
     @property
     def unit(self) -> str | None:

@@ -56,6 +56,7 @@ def read_xml(file: OpenedFile, defaults: FileDefaults) -> Recording:
         traces.acquisition,
         source=where,
         unit=common_unit(traces.units),
+        notes=traces.notes,
     )
 
 

@@ -21,6 +21,7 @@ class Traces:
     millivolts: list[NDArray[np.float64]] = field(default_factory=list)
     acquisition: Acquisition = NOTHING_KNOWN
     units: list[str] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
 
     def add(self, lead: str, millivolts: NDArray[np.float64], unit: str) -> None:
         """One more lead.
