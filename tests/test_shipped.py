@@ -87,8 +87,8 @@ def test_predict_needs_only_a_file(write_record, tmp_path):
     command = [sys.executable, "-m", "ecgquorum", "predict", f"{record}.hea", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     (row,) = json.loads(done.stdout)
-    assert sum(row["probabilities"].values()) == pytest.approx(1)
-    assert sum(row["raw_probabilities"].values()) == pytest.approx(1)
+    assert sum(row["probabilities"].values()) == pytest.approx(1, abs=1e-4)
+    assert sum(row["raw_probabilities"].values()) == pytest.approx(1, abs=1e-4)  # each is rounded
 
 
 @pytest.mark.slow

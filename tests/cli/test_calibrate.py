@@ -30,7 +30,7 @@ def test_a_risk_is_fitted_stored_and_used(ecgquorum, run, cohort, tmp_path):
         "policy", "fit", run, "--cohort", cohort.path, "--kind", "budget", "--value", "20%", "--out", tmp_path / "p"
     )
     said = ecgquorum("calibrate", tmp_path / "p", "--cohort", cohort.path, "--out", tmp_path / "c").stdout
-    assert "natural" in said and "pgd 50 on member 0" in said and "electrode motion" in said
+    assert "natural" in said and "pgd 50 on member 0" in said and "electrode-motion" in said
     ensemble = load_ensemble(tmp_path / "c")
     card = ensemble.card
     assert card["weights_sha256"] == card["risk"]["fitted_on"]["weights_sha256"] == read_card(run)["weights_sha256"]

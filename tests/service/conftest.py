@@ -244,7 +244,7 @@ def give_token(desk, name, role):
         return tokens.add_token(session, desk.store.now(), name, role)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # two at a time cannot run in one process
 def browser():
     playwright.expect.set_options(timeout=PATIENCE_MS)
     with playwright.sync_playwright() as running:

@@ -304,10 +304,7 @@ def test_the_command_writes_fhir_with_corrected_units(tiny_run, tmp_path, monkey
         str(tiny_run),
         "--out",
         str(tmp_path),
-        "--budget",
-        "0%",
-        "--plots",
-        "0",
+        *("--budget", "0%", "--floor", "0", "--plots", "0"),
     ]
     result = CliRunner().invoke(app, [*command, "--fhir"])
     assert result.exit_code == 3 and "FHIR R4 reports of 3 recordings" in result.stdout, result.output

@@ -129,15 +129,17 @@ def triage(
     )
     job = _Job(ensemble, policy, share, options, paths, out, str(ensemble.card.get("name", model)), plots, fhir)
     output = _Output(quiet, as_json)
-    with _open_log(log or out / "triage.log") as write_log:
+    with (
+        choose_executor(executor, workers, threads, address, "cpu") as chosen,  # wrong options leave no log
+        _open_log(log or out / "triage.log") as write_log,
+    ):
         write_log(f"ecgquorum {version('ecgquorum')} triage, model {job.title}: {', '.join(paths)}")
         code = INTERRUPTED
         try:
-            with choose_executor(executor, workers, threads, address, "cpu") as chosen:
-                code = _sort(job, chosen, output, write_log, first=True)
-                while watch:
-                    time.sleep(WATCH_S)
-                    _sort(job, chosen, output, write_log, first=False)
+            code = _sort(job, chosen, output, write_log, first=True)
+            while watch:
+                time.sleep(WATCH_S)
+                _sort(job, chosen, output, write_log, first=False)
         except KeyboardInterrupt:
             err.print("stopped; finished recordings are kept; the same command resumes", markup=False)
             code = 0 if watch else INTERRUPTED

@@ -199,9 +199,10 @@ class Windowing:
     def check(self, spec: InputSpec) -> None:
         """Raise unless windows fit the model and leave nothing out."""
         length = spec.window_s if self.window_s is None else self.window_s
-        if not _SHORTEST_WINDOW_S <= length <= spec.window_s:
+        shortest = min(_SHORTEST_WINDOW_S, spec.window_s)
+        if not shortest <= length <= spec.window_s:
             raise FittingError(
-                f"window: expected {_SHORTEST_WINDOW_S:g} to {spec.window_s:g} s, the model's own, found {length:g} s"
+                f"window: expected {shortest:g} to {spec.window_s:g} s, the model's own, found {length:g} s"
             )
         if self.stride_s is not None and not _SHORTEST_STRIDE_S <= self.stride_s <= length:
             raise FittingError(
