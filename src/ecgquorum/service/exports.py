@@ -253,7 +253,7 @@ def open_cases(session: Session) -> set[str]:
 def entry_values(row: AuditRow, hidden: Collection[str]) -> dict[str, Any]:
     """An entry of the audit log as a dictionary, without the details of results and verdicts on open cases.
 
-    Whoever may read the log may also read cases; the ensemble's answer and the verdicts of others stay hidden.
+    People who may read the log may also read cases; the ensemble's answer and the verdicts of others stay hidden.
     """
     names = ("number", "at", "actor", "action", "subject", "details", "previous_sha256", "sha256")
     values = {name: getattr(row, name) for name in names}
