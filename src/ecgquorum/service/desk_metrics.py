@@ -118,7 +118,7 @@ def current_metrics(desk: Desk) -> DeskMetrics:
 
 def compute_metrics(session: Session, desk: Desk) -> DeskMetrics:
     """Compute all metrics of the current model."""
-    rows = _classified(session, desk)
+    rows = _read_results(session, desk)
     results = [one for one in rows if one.decision != UNREADABLE]
     reviewed = _reviews(session, desk.model_sha256)
     uploaded = session.scalars(select(RecordingRow.uploaded_at).where(RecordingRow.state != State.MERGED)).all()
@@ -146,7 +146,7 @@ def compute_metrics(session: Session, desk: Desk) -> DeskMetrics:
     )
 
 
-def _classified(session: Session, desk: Desk) -> list[_Classified]:
+def _read_results(session: Session, desk: Desk) -> list[_Classified]:
     """All results of the current model. Whole results are read only for a policy whose score has no column."""
     score: Any = {
         "uncertainty": ResultRow.uncertainty,

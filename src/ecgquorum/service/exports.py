@@ -44,7 +44,7 @@ COLUMNS = (
 )
 
 
-def batched(ids: Iterable[str], size: int) -> Iterator[list[str]]:
+def split_in_batches(ids: Iterable[str], size: int) -> Iterator[list[str]]:
     """The ids in lists of at most `size`."""
     rest = iter(ids)
     while batch := list(islice(rest, size)):
@@ -66,7 +66,7 @@ def closed_cases(session: Session) -> Iterator[ClosedCase]:
     """All closed cases in the order in which they were closed, in batches."""
     query = select(RecordingRow.id).where(RecordingRow.state.in_(CLOSED))
     ids = session.scalars(query.order_by(RecordingRow.closed_at, RecordingRow.id)).all()
-    for batch in batched(ids, _BATCH):
+    for batch in split_in_batches(ids, _BATCH):
         rows = {row.id: row for row in session.scalars(select(RecordingRow).where(RecordingRow.id.in_(batch)))}
         results = _latest_results(session, batch)
         files: dict[str, list[FileRow]] = {}
@@ -224,7 +224,7 @@ def _ndjson(resource: Resource) -> bytes:
 def _resources(session: Session) -> Iterator[Resource]:
     query = select(RecordingRow.id).where(RecordingRow.classified_at.is_not(None), ~is_open_case())
     ids = session.scalars(query.order_by(RecordingRow.classified_at, RecordingRow.id)).all()
-    for batch in batched(ids, _BATCH):
+    for batch in split_in_batches(ids, _BATCH):
         results, verdicts = _latest_results(session, batch), _verdicts(session, batch)
         rounds = session.execute(select(RecordingRow.id, RecordingRow.round).where(RecordingRow.id.in_(batch)))
         current = {recording_id: number for recording_id, number in rounds}  # noqa: C416 (rows are no pairs)
