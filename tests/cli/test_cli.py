@@ -143,7 +143,7 @@ def test_debug_shows_where_an_error_came_from(tmp_path):
 
 
 def test_evaluate_and_report_from_end_to_end(ecgquorum, tiny_study, tmp_path):
-    runs = [tiny_study / "runs" / name for name in ("baseline", "dec+part")]
+    runs = [f"plain={tiny_study / 'runs/baseline'}", tiny_study / "runs/dec+part"]
     said = ecgquorum(
         "evaluate", *runs, "--cohort", tiny_study / "cohort", "--out", tmp_path / "s.json", "--epsilons", "20,40",
         "--attack", "pgd", "--attack", "pgd@1", "--attack", "square@ensemble", "--records", 6, "--part", "tune",
@@ -151,6 +151,7 @@ def test_evaluate_and_report_from_end_to_end(ecgquorum, tiny_study, tmp_path):
     assert "tune part" in said.stdout and "pgd on member 1, 40 µV" in said.stdout
     assert re.search(r"natural +\d+\.\d \(\d+\.\d to \d+\.\d\) +\d+\.\d \(", said.stdout)
     card = Scorecard.load(tmp_path / "s.json")
+    assert [one.name for one in card.ensembles] == ["plain", "dec+part"]
     assert {(c.attack, c.target, c.epsilon) for c in card.conditions} == {
         ("natural", "", 0.0),
         *(
@@ -186,6 +187,17 @@ def test_a_study_from_the_command_line(ecgquorum, tiny_study, tmp_path):
             "s.txt: expected the name of a file that ends in .json",
         ),
         (["evaluate", "RUN", "--cohort", "nowhere", "--out", "s.json"], "nowhere: expected a cohort"),
+        (["evaluate", "a=RUN", "a=OTHER", "--cohort", "COHORT", "--out", "s.json"], "two bundles are called a"),
+        (
+            ["evaluate", "dec+part=RUN", "OTHER", "--cohort", "COHORT", "--out", "s.json"],
+            "two bundles are called dec+part",
+        ),
+        (
+            ["evaluate", "a=nowhere", "--cohort", "COHORT", "--out", "s.json"],
+            "nowhere: expected the folder of a bundle",
+        ),
+        (["report", "CARD", "--out", "r.md", "--intro", "nowhere.md"], "nowhere.md: cannot read this text"),
+        (["report", "CARD", "--out", "r", "--intro", "nowhere.md"], "--intro is for a Markdown page only"),
         (["evaluate", "nowhere", "--cohort", "COHORT", "--out", "s.json"], "nowhere: expected the folder of a bundle"),
         (["evaluate", "RUN", "--cohort", "COHORT", "--out", "s.json", "--attack", "pdg"], "no attack is called 'pdg'"),
         (
@@ -211,8 +223,11 @@ def test_a_study_from_the_command_line(ecgquorum, tiny_study, tmp_path):
 )
 def test_wrong_options_give_a_one_line_error(ecgquorum, arguments, reason, tmp_path, monkeypatch, tiny_study):
     monkeypatch.chdir(tmp_path)
-    places = {"RUN": tiny_study / "runs/baseline", "COHORT": tiny_study / "cohort"}
-    said = ecgquorum(*(places.get(argument, argument) for argument in arguments), code=1)
+    places = {"RUN": tiny_study / "runs/baseline", "OTHER": tiny_study / "runs/dec+part"}
+    places |= {"COHORT": tiny_study / "cohort", "CARD": tiny_study / "scorecard.json"}
+    for word, place in places.items():
+        arguments = [argument.replace(word, str(place)) for argument in arguments]
+    said = ecgquorum(*arguments, code=1)
     assert reason in one_line(said.stderr)
     assert not list(tmp_path.iterdir())
 

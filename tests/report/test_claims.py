@@ -101,7 +101,7 @@ def test_other_settings_are_never_called_the_papers(card, tmp_path):
     mixed = replace(hardened, ensembles=(hardened.ensembles[0], *with_ensembles(card, "baseline").ensembles))
     assert check_claims(replace(mixed, comparisons=(compared((0.2, 0.1, 0.3), names[0]),))) == ([], [])
     text = write_results([replace(hardened, comparisons=(compared((0.2, 0.1, 0.3), *names),))], tmp_path / "r.md")
-    paper, _, beyond = text.read_text().partition("### Beyond the paper's setting")
+    paper, _, beyond = text.read_text().partition("Beyond the paper's setting;")
     assert "part+harden` is more" not in paper and "This was not tested" in paper
     assert "| **`part+harden` is more accurate than `harden` under PGD** | | | | **holds** |" in beyond
     assert "| 100 µV | 70.0, 50.0 | +20.0 (+10.0 to +30.0) | 853 | holds |" in beyond

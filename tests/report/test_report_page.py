@@ -152,7 +152,8 @@ def test_tables_have_the_same_content_in_every_format(card):
     shown = f"{first.value:.1f}"
     markdown, latex = to_markdown(accuracy), to_latex(accuracy)
     assert shown in markdown and shown in latex
-    assert markdown.count("\n| ") == 2 + 2 and markdown.count("paper 83.8") == 1
+    assert markdown.count("\n| ") == 3 * (2 + 2) and markdown.count("paper 83.8") == 1  # natural, PGD, SAP
+    assert "| PGD, member 0 | 10 | 50 | 75 | 100 |" in markdown
     assert latex.count(r"\\") == 2 + 2 * 2 and latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 1
     for line in latex.splitlines():
         if line.endswith(r"\\"):

@@ -84,11 +84,17 @@ def test_rows_alone_are_refused_where_answers_are_needed(card, tmp_path):
 
 def test_simulated_results_are_not_compared_with_the_paper(card, as_real, tmp_path):
     simulated = write_results([card], tmp_path / "s.md").read_text()
-    assert "paper's results mean nothing" in simulated and "### Does the paper hold?" not in simulated
+    assert "paper's results mean nothing" in simulated and "## Does the paper hold?" not in simulated
     real = write_results([as_real], tmp_path / "r.md").read_text()
-    assert "paper's results mean nothing" not in real and "### Does the paper hold?" in real
+    assert "paper's results mean nothing" not in real and "## Does the paper hold?" in real
     assert "The paper was evaluated on 853 other recordings" in real
     assert is_tidy(real)
+
+
+def test_an_intro_and_the_claims_come_before_the_tables(as_real, tmp_path):
+    text = write_results([as_real], tmp_path / "r.md", intro="## What we conclude\n\nNothing yet.\n").read_text()
+    assert text.index("Nothing yet.") < text.index("## Does the paper hold?") < text.index("## Tables: ")
+    assert is_tidy(text)
 
 
 def test_notes_are_complete(as_real):

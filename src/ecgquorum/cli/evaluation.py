@@ -13,13 +13,19 @@ from ecgquorum.progress import console_progress
 from ecgquorum.recipes import EvaluationRecipe, load_study
 
 if TYPE_CHECKING:
+    import torch
+
     from ecgquorum import Cohort, Ensemble, MappedCohort
 
 
 @app.command(rich_help_panel=ENSEMBLES)
 def evaluate(
     runs: Annotated[
-        list[str], typer.Argument(help="Bundles: folders written by `train`, or names of bundles that ship.")
+        list[str],
+        typer.Argument(
+            help="Bundles: folders written by `train`, or names of bundles that ship; NAME=FOLDER to call it NAME in "
+            "tables. Default names: that of a bundle that ships, else its strategy."
+        ),
     ],
     cohort: CohortFolder,
     out: Annotated[Path, typer.Option(help="The scorecard to write, NAME.json; all predictions go to NAME.npz.")],
@@ -87,7 +93,7 @@ def evaluate(
 
     All bundles are evaluated on the same recordings; attacks on members that they share run once.
     """
-    from ecgquorum import Cohort, load_ensemble, name_ensembles
+    from ecgquorum import Cohort
     from ecgquorum.evaluation import evaluate_recipe
     from ecgquorum.training import choose_device
 
@@ -105,7 +111,7 @@ def evaluate(
     if out.suffix != ".json" or out.is_dir():
         raise ScorecardError(f"{out}: expected the name of a file that ends in .json")
     where = choose_device(device)
-    ensembles = name_ensembles(load_ensemble(run, member=member, device=where) for run in runs)
+    ensembles = _load_ensembles(runs, member, where)
     opened = Cohort(cohort)
     if labels:
         opened = _map_labels(opened, labels, next(iter(ensembles.values())), evaluation)
@@ -137,6 +143,9 @@ def report(
             "scorecards of the same recordings."
         ),
     ],
+    intro: Annotated[
+        Path | None, typer.Option(help="A Markdown file with text for the beginning of NAME.md, such as conclusions.")
+    ] = None,
 ) -> None:
     """Write a report of scorecards: an HTML page that opens offline, figures as PNG and SVG, tables as CSV, Markdown
     and LaTeX.
@@ -146,8 +155,11 @@ def report(
     from ecgquorum import Scorecard, write_report, write_results
     from ecgquorum.evaluation import merge_scorecards
 
+    if intro and out.suffix != ".md":
+        raise ScorecardError(f"--intro is for a Markdown page only; name one: --out {out.with_suffix('.md')}")
     if out.suffix == ".md":
-        path = write_results([Scorecard.load(path, rows_only=True) for path in scorecards], out)
+        text = _read_text(intro) if intro else ""
+        path = write_results([Scorecard.load(path, rows_only=True) for path in scorecards], out, intro=text)
         print_line(f"report: {path}")
         return
     cards = [Scorecard.load(path) for path in scorecards]
@@ -158,6 +170,35 @@ def report(
         print_line(f"scorecard: {merged[0].save(out)}")
         return
     print_line(f"report: {write_report(cards, out)}")
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScorecardError(f"{path}: cannot read this text: {error}") from error
+
+
+def _load_ensembles(runs: list[str], member: str | None, device: "torch.device") -> "dict[str, Ensemble]":
+    """Load every bundle, under the name given before "=", that of a bundle that ships, or by its strategy."""
+    from ecgquorum import load_ensemble, name_ensembles
+    from ecgquorum.ensemble import bundle_names
+
+    shipped = bundle_names()
+    given, others = {}, []
+    for run in runs:
+        name, path = (
+            run.split("=", 1) if "=" in run and not Path(run).exists() else (run if run in shipped else "", run)
+        )
+        ensemble = load_ensemble(path, member=member, device=device)
+        if not name:
+            others.append(ensemble)
+        elif given.setdefault(name, ensemble) is not ensemble:
+            raise ScorecardError(f"two bundles are called {name}; give one another name: NAME={path}")
+    named = name_ensembles(others)
+    for name in given.keys() & named.keys():
+        raise ScorecardError(f"two bundles are called {name}; give one another name: NAME=FOLDER")
+    return given | named
 
 
 def _map_labels(cohort: "Cohort", path: Path, ensemble: "Ensemble", evaluation: EvaluationRecipe) -> "MappedCohort":

@@ -19,8 +19,11 @@ from ecgquorum.report.templates import load_template
 _OURS = "dec+part"
 
 
-def write_results(cards: Sequence[Scorecard], path: str | Path) -> Path:
-    """Write the page to `path`; every scorecard must be of other recordings."""
+def write_results(cards: Sequence[Scorecard], path: str | Path, *, intro: str = "") -> Path:
+    """Write the page to `path`: claims first, then tables; every scorecard must be of other recordings.
+
+    intro: Markdown text for its beginning, such as your conclusions
+    """
     if not cards:
         raise ScorecardError("there is no scorecard to report; pass at least one")
     if len({(card.data.data, card.data.part) for card in cards}) < len(cards):
@@ -45,7 +48,7 @@ def write_results(cards: Sequence[Scorecard], path: str | Path) -> Path:
             }
         )
     path = Path(path)
-    text = load_template("results.md.jinja").render(parts=parts)
+    text = load_template("results.md.jinja").render(parts=parts, intro=intro.strip())
     write_atomic(path, re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n")
     return path
 

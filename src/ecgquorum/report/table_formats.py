@@ -8,6 +8,8 @@ from ecgquorum.report.report_table import ReportTable, TableCell
 _LATEX = {"\\": r"\textbackslash{}", "$": r"\$", "{": r"\{", "}": r"\}", "^": r"\textasciicircum{}"}
 _LATEX |= {"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "µ": r"$\mu$", "ε": r"$\varepsilon$", "Δ": r"$\Delta$"}
 _LATEX |= {"≥": r"$\geq$", "→": r"$\rightarrow$", "×": r"$\times$", "²": r"$^2$", "~": r"\textasciitilde{}"}
+_WIDE = 6
+"""Columns of a Markdown table that still fit on a page."""
 
 
 def to_csv(table: ReportTable) -> str:
@@ -27,12 +29,21 @@ def to_csv(table: ReportTable) -> str:
 
 
 def to_markdown(table: ReportTable) -> str:
-    """Format as a Markdown section."""
-    titles = [f"{heading}: {label}" if heading else label for heading, label in table.columns]
-    lines = [f"### {table.title}", "", _markdown_line(["", *titles]), _markdown_line(["---"] * (len(titles) + 1))]
-    lines += [
-        _markdown_line([name, *(_format_cell(cell, table.digits) for cell in cells)]) for name, cells in table.rows
-    ]
+    """Format as a Markdown section; a wide table as one below the other for each heading of its columns."""
+    lines = [f"### {table.title}"]
+    start = 0
+    for heading, size in table.groups if len(table.columns) > _WIDE else [("", len(table.columns))]:
+        columns = slice(start, start + size)
+        start += size
+        titles = [
+            f"{above}: {label}" if above and above != heading else label for above, label in table.columns[columns]
+        ]
+        lines += ["", _markdown_line([heading, *titles]), _markdown_line(["---"] * (len(titles) + 1))]
+        lines += [
+            _markdown_line([name, *(_format_cell(cell, table.digits) for cell in cells[columns])])
+            for name, cells in table.rows
+            if any(cell.estimate for cell in cells[columns])
+        ]
     if table.note:
         lines += ["", table.note]
     return "\n".join(lines) + "\n"
