@@ -11,6 +11,7 @@ from ecgquorum.cohorts import hold_out_class
 from ecgquorum.corruptions import AmplitudeError, Corruption, Mains, Muscle, RightLeftArmReversal, list_corruptions
 from ecgquorum.errors import CorruptionError, ScorecardError
 from ecgquorum.evaluation import EvaluationOptions, merge_scorecards
+from ecgquorum.evaluation.comparisons import compare_ensembles
 from ecgquorum.evaluation.corruption_summary import CorruptedPredictions, collect_corruptions, summary_values
 from ecgquorum.evaluation.data import open_data
 from ecgquorum.evaluation.predictions import LabelledPredictions
@@ -138,6 +139,19 @@ def test_strategies_are_compared_on_all_corruptions_together(shifted):
     assert found.values == pytest.approx(values, abs=1e-6)
     assert found.difference[0] == pytest.approx(values[0] - values[1], abs=1e-6)
     assert {one.target for one in shifted.comparisons} == {"", "corruption"}
+
+
+def test_strategies_are_compared_by_the_scores_that_both_have(shifted):
+    def compared(predictions):
+        found = compare_ensembles(shifted.ensembles, shifted.conditions, shifted.records, predictions)
+        return [one.metric for one in found if one.attack == "all corruptions"]
+
+    without_risk = {key: replace(one, fitted_scores={}) for key, one in shifted.predictions.items()}
+    assert compared(without_risk) == ["accuracy", "augrc_confidence", "augrc_mutual_information"]
+    with_risk = {
+        key: replace(one, fitted_scores={"risk": 1 - one.probs.max(axis=1)}) for key, one in without_risk.items()
+    }
+    assert compared(with_risk) == [*compared(without_risk), "augrc_risk"]
 
 
 def predict(n_wrong, n_records=20):

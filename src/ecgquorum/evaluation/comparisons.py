@@ -21,13 +21,17 @@ from ecgquorum.metrics import Array, Metric, paired_difference, replicate
 from ecgquorum.metrics.scores import mutual_information
 from ecgquorum.metrics.uncertainty import widen_range
 
+COMPARED_SCORES = ("confidence", "mutual_information", "risk")
+"""Scores by which strategies are compared under all corruptions together."""
+
 
 @dataclass(frozen=True)
 class Comparison:
     """A metric of two strategies under one condition, and the difference of the first from the second.
 
     first, second: names of ensembles: the trainings of one strategy, with one or several seeds, that were evaluated
-    metric:        "accuracy"; "r_iu_authors": R_iu as in the authors' notebook, whatever `normalise` is; "augrc_risk"
+    metric:        "accuracy"; "r_iu_authors": R_iu as in the authors' notebook, whatever `normalise` is; under
+                   all corruptions together "augrc_confidence", "augrc_mutual_information" and "augrc_risk"
     values:        of the first and of the second, each the mean over its seeds
     spreads:       standard deviations over seeds; None for one seed
     difference:    with the 2.5 % and 97.5 % quantiles over recordings that are drawn for both sides alike
@@ -109,7 +113,7 @@ def _compare_under_corruptions(
     records: Sequence[NDArray[np.int64]],
     predictions: Mapping[tuple[int, int], LabelledPredictions],
 ) -> Iterator[Comparison]:
-    """Compare the means over all corruptions: accuracy, and AUGRC by the risk."""
+    """Compare the means over all corruptions: accuracy, and AUGRC by scores."""
     found = {
         e: corrupted
         for e in range(len(ensembles))
@@ -118,17 +122,23 @@ def _compare_under_corruptions(
         )
     }
     condition = Condition(ALL_CORRUPTIONS, CORRUPTION)
-    makers: dict[str, Callable[[CorruptedPredictions], Metric]] = {
+    makers: dict[str, Callable[[CorruptedPredictions], Metric | None]] = {
         "accuracy": mean_accuracy,
-        "augrc_risk": partial(mean_augrc, score="risk"),
+        **{f"augrc_{score}": partial(_mean_augrc_if_scored, score=score) for score in COMPARED_SCORES},
     }
     for name, make_metric in makers.items():
-        replicates = {e: replicate(make_metric(one), one.n_records) for e, one in found.items()}
+        made = {e: (make_metric(one), one.n_records) for e, one in found.items()}
+        replicates = {e: replicate(metric, n_records) for e, (metric, n_records) in made.items() if metric}
         for pair in pairs:
-            numbers = [[e for e in group.numbers if e in found] for group in pair]
+            numbers = [[e for e in group.numbers if e in replicates] for group in pair]
             if all(numbers) and all(found[numbers[0][0]].is_paired(found[e]) for several in numbers for e in several):
                 sides = [{ensembles[e].name: replicates[e] for e in several} for several in numbers]
                 yield from _compare(sides, condition, name, found[numbers[0][0]].n_records)
+
+
+def _mean_augrc_if_scored(corrupted: CorruptedPredictions, score: str) -> Metric | None:
+    """The mean AUGRC by a score; None for an ensemble without this score, such as a risk that was not fitted."""
+    return mean_augrc(corrupted, score) if score in corrupted.natural.scores() else None
 
 
 def _is_alike(one: EnsembleFacts, other: EnsembleFacts) -> bool:

@@ -1,5 +1,6 @@
 """Tables about corruptions and recordings out of distribution."""
 
+from ecgquorum.evaluation.comparisons import COMPARED_SCORES
 from ecgquorum.evaluation.conditions import ALL_CORRUPTIONS, CORRUPTION, NATURAL, OOD
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.metrics import Estimate
@@ -70,7 +71,10 @@ def _comparison_table(card: Scorecard) -> ReportTable:
     worst = {name: severities[-1] for name, severities in list_families(card, CORRUPTION).items()}
     columns = [
         (ALL_CORRUPTIONS, 0.0, "accuracy", ("all corruptions", "accuracy")),
-        (ALL_CORRUPTIONS, 0.0, "augrc_risk", ("all corruptions", "AUGRC by risk")),
+        *(
+            (ALL_CORRUPTIONS, 0.0, f"augrc_{score}", ("all corruptions", f"AUGRC by {score.replace('_', ' ')}"))
+            for score in COMPARED_SCORES
+        ),
         *((name, severity, "accuracy", ("accuracy at the highest severity", name)) for name, severity in worst.items()),
     ]
     found = {
