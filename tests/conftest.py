@@ -1,5 +1,6 @@
 """What tests share: the real recordings where they are, and a tiny cohort and run that are made once."""
 
+import fcntl
 import os
 import signal
 import sys
@@ -144,12 +145,39 @@ def tiny_run(tmp_path_factory, tiny_recipe, tiny_cohort):
     return out
 
 
+def make_once(tmp_path_factory, name, make):
+    """The folder `name` of this session, which the first of its processes to ask for it makes; the others wait."""
+    place = tmp_path_factory.getbasetemp()
+    place = place.parent if "PYTEST_XDIST_WORKER" in os.environ else place
+    out, finished = place / name, place / f"{name}.finished"
+    with (place / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not finished.exists():
+            make(out)
+            finished.touch()
+    return out
+
+
 @pytest.fixture(scope="session")
 def tiny_study(tmp_path_factory):
-    """The folder of a finished study: two strategies, three attacks, a report."""
-    out = tmp_path_factory.mktemp("tiny-study") / "study"
-    run_study(parse_study(TINY_STUDY), out, device="cpu")
-    return out
+    """The folder of a finished study: two strategies, three attacks, a report without figures. Tests only read it."""
+
+    def make(out):
+        with pytest.MonkeyPatch.context() as patch:
+            leave_out_figures(patch)
+            run_study(parse_study(TINY_STUDY), out, device="cpu")
+
+    return make_once(tmp_path_factory, "tiny-study", make)
+
+
+def leave_out_figures(patch):
+    """Reports without figures, whose drawing takes longer than most trainings here."""
+    patch.setattr("ecgquorum.report.report_page.draw_figures", lambda card: {})
+
+
+@pytest.fixture
+def no_figures(monkeypatch):
+    leave_out_figures(monkeypatch)
 
 
 @pytest.fixture

@@ -29,9 +29,12 @@ def recipe_file(tmp_path):
     return path
 
 
-def command(recipe_file, cohort, out, *more):
-    arguments = ["train", str(recipe_file), "--cohort", str(cohort.path), "--out", str(out), "--device", "cpu", *more]
-    return [sys.executable, "-m", "ecgquorum", *arguments]
+def arguments(recipe_file, cohort, out, *more):
+    return ["train", str(recipe_file), "--cohort", str(cohort.path), "--out", str(out), "--device", "cpu", *more]
+
+
+def command(*given):
+    return [sys.executable, "-m", "ecgquorum", *arguments(*given)]
 
 
 def weights(run):
@@ -58,8 +61,8 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(tiny_recipe, 
     assert weights(tmp_path / "other") != weights(tiny_run)
 
 
-def test_a_killed_run_resumes_to_the_same_bits(recipe_file, tiny_cohort, tmp_path):
-    subprocess.run(command(recipe_file, tiny_cohort, tmp_path / "whole"), check=True, capture_output=True)
+def test_a_killed_run_resumes_to_the_same_bits(recipe_file, tiny_cohort, tmp_path, ecgquorum):
+    ecgquorum(*arguments(recipe_file, tiny_cohort, tmp_path / "whole"))
     for attempt, (member, epochs) in enumerate(((0, 2), (1, 1))):
         out = tmp_path / f"killed-{attempt}"
         running = subprocess.Popen(
@@ -70,7 +73,7 @@ def test_a_killed_run_resumes_to_the_same_bits(recipe_file, tiny_cohort, tmp_pat
         running.wait()
         with pytest.raises(BundleError, match="has not finished"):
             load_ensemble(out)
-        subprocess.run(command(recipe_file, tiny_cohort, out, "--resume"), check=True, capture_output=True)
+        ecgquorum(*arguments(recipe_file, tiny_cohort, out, "--resume"))
         assert weights(out) == weights(tmp_path / "whole")
         assert untimed(out) == untimed(tmp_path / "whole")
 
