@@ -1,10 +1,6 @@
 """A study: resuming, sharing of jobs, same numbers."""
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from functools import partial
@@ -17,6 +13,7 @@ from ecgquorum.evaluation.attack_cache import AttackJob
 from ecgquorum.recipes import load_study, parse_study, recipe_names
 from ecgquorum.study.runner import _load_scorecard
 
+from ..commands import Command
 from ..conftest import TINY_STUDY
 
 
@@ -151,16 +148,14 @@ def test_a_killed_study_resumes_to_the_same_numbers(tiny_study, tmp_path, ecgquo
     toml.write_text(TINY_STUDY)
     out = tmp_path / "s"
     arguments = ["study", str(toml), "--out", str(out), "--device", "cpu"]
-    command = [sys.executable, "-m", "ecgquorum", *arguments]
 
     def killed_when(ready):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = Command(*arguments)
         deadline = time.monotonic() + 120
         while process.poll() is None and not ready() and time.monotonic() < deadline:
             time.sleep(0.02)
         if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
+            process.kill()
             return True
         return False
 
