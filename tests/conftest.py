@@ -32,6 +32,8 @@ settings.load_profile("ecgquorum")
 REPOSITORY = Path(__file__).parent.parent
 REAL_DATA = Path(os.environ.get("ECGQUORUM_DATA", REPOSITORY.parent / "shared" / "data"))
 
+RAY_FILES = [f"tests/parallel/test_{name}.py" for name in ("executors", "on_two_machines", "ray_connection")]
+
 TINY_RECIPE = """
 name = "tiny"
 members = 2
@@ -77,6 +79,28 @@ epsilons = [50.0]
 options = { n_steps = 4 }
 """
 )
+
+
+LONGEST = ("parallel", "service", "tuning", "training", "triage", "study", "evaluation", "cli")
+"""Folders whose tests come first, so that the last files of a parallel run are short ones."""
+
+
+def pytest_collection_modifyitems(items):
+    rank = {REPOSITORY / "tests" / name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: min((rank[place] for place in item.path.parents if place in rank), default=len(rank)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests of a file stay in one process, which has their fixtures, and all that share a Ray cluster do."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return "tests/parallel on Ray" if file in RAY_FILES else file
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 class Recorder:
