@@ -5,8 +5,10 @@ They are forked from a server that has loaded PyTorch, which takes longer than m
 
 import multiprocessing
 import os
+import shutil
 import sys
 import tempfile
+import weakref
 from pathlib import Path
 
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -25,8 +27,9 @@ class Command:
     """
 
     def __init__(self, *arguments, cwd=".", packages=(), threads=None, new_session=False):
-        self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        self._files = [str(Path(self._folder.name) / name) for name in ("stdout", "stderr")]
+        folder = tempfile.mkdtemp()
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._files = [str(Path(folder) / name) for name in ("stdout", "stderr")]
         given = (list(map(str, arguments)), self._files, str(cwd), list(map(str, packages)), threads, new_session)
         self._process = _CONTEXT.Process(target=_run, args=given)
         self._process.start()
