@@ -16,13 +16,14 @@ import pytest
 from ecgquorum import Recording, load_ensemble, simulate
 from ecgquorum.ensemble.risk import RiskModel
 from ecgquorum.errors import TriageError
-from ecgquorum.recordings import write
+from ecgquorum.recordings import SandboxLimits, write
 from ecgquorum.triage import Threshold, TriageOptions, Urgency, triage_files, write_worklist
 from tests.commands import Command
 from tests.triage.worklists import assert_same_worklist
 from tests.triage.worklists import read_worklist as lines
 
 POLICY = Threshold(0.3)
+ONE = SandboxLimits(1, seconds=60.0)
 DECISIONS = ["deferred", "certain", "unreadable", "skipped"]
 
 
@@ -48,7 +49,7 @@ def ensemble(tiny_run):
 
 
 def run(ensemble, folder, out, **options):
-    with triage_files(ensemble, POLICY, [folder], out, **options) as journal:
+    with triage_files(ensemble, POLICY, [folder], out, TriageOptions(limits=ONE), **options) as journal:
         write_worklist(journal, out, "tiny", POLICY.sentence())
     return lines(out)
 
@@ -99,7 +100,7 @@ def test_a_resumed_triage_classifies_nothing_twice(ensemble, folder, tmp_path, m
 
 
 def test_results_of_another_model_or_policy_are_not_mixed(ensemble, folder, tmp_path):
-    triage_files(ensemble, POLICY, [folder], tmp_path / "out").close()
+    triage_files(ensemble, POLICY, [folder], tmp_path / "out", TriageOptions(limits=ONE)).close()
     with pytest.raises(TriageError, match="choose another --out"):
         triage_files(ensemble, Threshold(0.4), [folder], tmp_path / "out")
     ensemble.temperature *= 2
@@ -108,7 +109,7 @@ def test_results_of_another_model_or_policy_are_not_mixed(ensemble, folder, tmp_
 
 
 def test_results_of_another_risk_are_not_mixed(ensemble, folder, tmp_path):
-    triage_files(ensemble, POLICY, [folder], tmp_path / "out").close()
+    triage_files(ensemble, POLICY, [folder], tmp_path / "out", TriageOptions(limits=ONE)).close()
     ensemble.risk_model = RiskModel(("confidence",), (0.8,), -1.0, {})
     with pytest.raises(TriageError, match="choose another --out"):
         triage_files(ensemble, POLICY, [folder], tmp_path / "out")
@@ -220,7 +221,7 @@ def test_a_killed_triage_resumes_to_the_same_worklist(tiny_run, many, tmp_path, 
 
 
 def test_a_budget_is_kept_within_the_batch(ensemble, folder, tmp_path):
-    options = TriageOptions(urgency=Urgency(floor=0))
+    options = TriageOptions(urgency=Urgency(floor=0), limits=ONE)
     with triage_files(ensemble, POLICY, [folder], tmp_path / "out", options) as journal:
         summary = write_worklist(journal, tmp_path / "out", "tiny", "", budget=0.2)
     rows = lines(tmp_path / "out")
