@@ -35,7 +35,7 @@ demo: install  ## simulate recordings, train two ensembles, attack and evaluate 
 desk: $(VENV)/.installed-serve  ## the review desk with simulated recordings, at http://127.0.0.1:8000
 	$(BIN)/ecgquorum serve --demo
 
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations 15
+PYTEST := $(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder --durations 15
 
 test: install-all  ## the fast tests; tests with real recordings are skipped where those are absent
 	$(PYTEST)
