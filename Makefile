@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 OUT ?= runs/demo
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar on -c constraints.txt
 
-.PHONY: install install-all demo desk test slow bench check format docs clean
+.PHONY: install install-all demo desk test test-all slow bench check format docs clean
 
 install: $(VENV)/.installed-core  ## the library and the command line
 install-all: $(VENV)/.installed-all  ## everything: review desk, Ray, ONNX, Optuna, test tools
@@ -35,8 +35,13 @@ demo: install  ## simulate recordings, train two ensembles, attack and evaluate 
 desk: $(VENV)/.installed-serve  ## the review desk with simulated recordings, at http://127.0.0.1:8000
 	$(BIN)/ecgquorum serve --demo
 
+PYTEST := $(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder --durations 15
+
 test: install-all  ## the fast tests; tests with real recordings are skipped where those are absent
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(PYTEST)
+
+test-all: install-all  ## all tests, also those that take minutes or hours
+	$(PYTEST) -m "slow or not slow"
 
 slow: install-all  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow

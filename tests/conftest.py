@@ -1,5 +1,6 @@
 """What tests share: the real recordings where they are, and a tiny cohort and run that are made once."""
 
+import fcntl
 import os
 import signal
 import sys
@@ -30,6 +31,8 @@ settings.load_profile("ecgquorum")
 
 REPOSITORY = Path(__file__).parent.parent
 REAL_DATA = Path(os.environ.get("ECGQUORUM_DATA", REPOSITORY.parent / "shared" / "data"))
+
+RAY_FILES = [f"tests/parallel/test_{name}.py" for name in ("executors", "on_two_machines", "ray_connection")]
 
 TINY_RECIPE = """
 name = "tiny"
@@ -76,6 +79,28 @@ epsilons = [50.0]
 options = { n_steps = 4 }
 """
 )
+
+
+LONGEST = ("parallel", "service", "tuning", "training", "triage", "study", "evaluation", "cli")
+"""Folders whose tests come first, so that the last files of a parallel run are short ones."""
+
+
+def pytest_collection_modifyitems(items):
+    rank = {REPOSITORY / "tests" / name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: min((rank[place] for place in item.path.parents if place in rank), default=len(rank)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests of a file stay in one process, which has their fixtures, and all that share a Ray cluster do."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return "tests/parallel on Ray" if file in RAY_FILES else file
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 class Recorder:
@@ -144,12 +169,39 @@ def tiny_run(tmp_path_factory, tiny_recipe, tiny_cohort):
     return out
 
 
+def make_once(tmp_path_factory, name, make):
+    """The folder `name` of this session, which the first of its processes to ask for it makes; the others wait."""
+    place = tmp_path_factory.getbasetemp()
+    place = place.parent if "PYTEST_XDIST_WORKER" in os.environ else place
+    out, finished = place / name, place / f"{name}.finished"
+    with (place / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not finished.exists():
+            make(out)
+            finished.touch()
+    return out
+
+
 @pytest.fixture(scope="session")
 def tiny_study(tmp_path_factory):
-    """The folder of a finished study: two strategies, three attacks, a report."""
-    out = tmp_path_factory.mktemp("tiny-study") / "study"
-    run_study(parse_study(TINY_STUDY), out, device="cpu")
-    return out
+    """The folder of a finished study: two strategies, three attacks, a report without figures. Tests only read it."""
+
+    def make(out):
+        with pytest.MonkeyPatch.context() as patch:
+            leave_out_figures(patch)
+            run_study(parse_study(TINY_STUDY), out, device="cpu")
+
+    return make_once(tmp_path_factory, "tiny-study", make)
+
+
+def leave_out_figures(patch):
+    """Reports without figures, whose drawing takes longer than most trainings here."""
+    patch.setattr("ecgquorum.report.report_page.draw_figures", lambda card: {})
+
+
+@pytest.fixture
+def no_figures(monkeypatch):
+    leave_out_figures(monkeypatch)
 
 
 @pytest.fixture

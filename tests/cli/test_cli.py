@@ -142,7 +142,7 @@ def test_debug_shows_where_an_error_came_from(tmp_path):
     assert done.returncode != 0 and "Traceback" in done.stderr
 
 
-def test_evaluate_and_report_from_end_to_end(ecgquorum, tiny_study, tmp_path):
+def test_evaluate_and_report_from_end_to_end(ecgquorum, tiny_study, tmp_path, no_figures):
     runs = [f"plain={tiny_study / 'runs/baseline'}", tiny_study / "runs/dec+part"]
     said = ecgquorum(
         "evaluate", *runs, "--cohort", tiny_study / "cohort", "--out", tmp_path / "s.json", "--epsilons", "20,40",
@@ -172,6 +172,8 @@ def test_a_study_from_the_command_line(ecgquorum, tiny_study, tmp_path):
     assert f"report: {tmp_path / 's' / 'report' / 'report.html'}" in said.stdout
     assert "dec+part" not in said.stdout and "worst of all" in said.stdout
     assert "1/2 baseline  member 0  epoch   1" in said.stderr
+    figures = {path.name for path in (tmp_path / "s" / "report" / "figures").iterdir()}
+    assert {"examples.png", "examples.svg", "masking.png", "masking.svg"} <= figures
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,14 @@
 
 import csv
 import json
-import os
 import shutil
-import subprocess
-import sys
 import tomllib
 
 import numpy as np
 import pytest
 
 import ecgquorum as eq
+from tests.commands import Command
 from tests.conftest import REPOSITORY
 
 PLUGIN = REPOSITORY / "examples" / "plugin"
@@ -57,13 +55,10 @@ def site(tmp_path_factory):
 def run(site, tmp_path_factory):
     """Run the command line in a process of its own that has the package installed."""
     folder = tmp_path_factory.mktemp("work")
-    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
     def run(*arguments, code=0):
-        command = [sys.executable, "-m", "ecgquorum", *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder)
-        assert done.returncode == code, done.stderr
+        done = Command(*arguments, cwd=folder, packages=[site], threads=1)
+        assert done.wait() == code, done.stderr
         return done.stdout + done.stderr
 
     run.folder = folder

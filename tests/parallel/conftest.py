@@ -12,7 +12,7 @@ os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def two_machines():
     """A cluster of two nodes with a core each; the first is the head."""
     utils = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed")
@@ -22,15 +22,23 @@ def two_machines():
     cluster.shutdown()
 
 
-@pytest.fixture(scope="module", params=["local", "ray"])
-def executor(request):
-    """Either kind, with room for two tasks of one thread."""
-    if request.param == "local":
-        with LocalExecutor(workers=2, threads=1) as chosen:
-            yield chosen
-        return
-    two = request.getfixturevalue("two_machines")
+@pytest.fixture(scope="module")
+def processes():
+    """Two processes of one thread."""
+    with LocalExecutor(workers=2, threads=1) as chosen:
+        yield chosen
+
+
+@pytest.fixture(scope="module")
+def ray_executor(two_machines):
+    """Both machines, with one thread for each task; they keep their processes between tests."""
     from ecgquorum.parallel.ray_executor import RayExecutor
 
-    with RayExecutor(two.address, threads=1) as chosen:
+    with RayExecutor(two_machines.address, threads=1) as chosen:
         yield chosen
+
+
+@pytest.fixture(scope="module", params=["processes", "ray_executor"], ids=["local", "ray"])
+def executor(request):
+    """Either kind, with room for two tasks of one thread."""
+    return request.getfixturevalue(request.param)

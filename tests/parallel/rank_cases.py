@@ -26,7 +26,7 @@ name = "ranks"
 members = 2
 strategy = "STRATEGY"
 [input]
-window_s = 5.0
+window_s = 2.5
 [member]
 kind = "KIND"
 width = 0.05

@@ -32,7 +32,7 @@ name = "ranks"
 members = 2
 strategy = "dec+part+harden"
 [input]
-window_s = 5.0
+window_s = 2.5
 [member]
 width = 0.125
 [training]
@@ -47,11 +47,11 @@ epsilon = 50.0
 
 @pytest.fixture(scope="module")
 def cohort(tmp_path_factory):
-    """48 simulated recordings of 3 to 5 s, of which 38 to train on.
+    """48 simulated recordings of 1.5 to 2.5 s, of which 38 to train on.
 
     Batches of 9 cannot be dealt evenly to two ranks, and the last one, of 2, not at all to three.
     """
-    source = open_source("synthetic:physionet2017", records=48, seconds=5.0)
+    source = open_source("synthetic:physionet2017", records=48, seconds=2.5)
 
     def shorter(load, seconds):
         def loaded():
@@ -61,7 +61,7 @@ def cohort(tmp_path_factory):
         return loaded
 
     records = {
-        key: dataclasses.replace(one, simulate=shorter(one.simulate, (3.0, 3.6, 4.3, 5.0)[i % 4]))
+        key: dataclasses.replace(one, simulate=shorter(one.simulate, (1.5, 1.8, 2.15, 2.5)[i % 4]))
         for i, (key, one) in enumerate(source.records.items())
     }
     built, _ = build_cohort(dataclasses.replace(source, records=records), tmp_path_factory.mktemp("dealt") / "cohort")

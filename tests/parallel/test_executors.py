@@ -124,25 +124,22 @@ def test_the_same_threads_give_the_same_bits(executor):
     assert torch.equal(here, there)
 
 
-def test_processes_are_reused_between_runs():
-    with LocalExecutor(workers=1, threads=1) as executor:
-        first, second = (next(iter(executor.run(work.process, tasks([0]))))[1] for _ in range(2))
+def test_processes_are_reused_between_runs(processes):
+    first, second = (next(iter(processes.run(work.process, tasks([0]))))[1] for _ in range(2))
     assert first == second
 
 
-def test_an_unpickling_error_is_an_error_of_the_task():
-    with LocalExecutor(1, 1) as executor:
-        for item, common in ((work.Elsewhere(), 0), (0, work.Elsewhere())):
-            with pytest.raises(FileNotFoundError, match="/nowhere/at/all"):
-                list(executor.run(work.double, tasks([item]), (common,)))
-        with pytest.raises(Exception, match="pickle"):
-            list(executor.run(work.double, [Task("a", lambda: None)], (0,)))
-        assert [said for _, said in executor.run(work.double, tasks([1]), (0,))] == [2]
+def test_an_unpickling_error_is_an_error_of_the_task(processes):
+    for item, common in ((work.Elsewhere(), 0), (0, work.Elsewhere())):
+        with pytest.raises(FileNotFoundError, match="/nowhere/at/all"):
+            list(processes.run(work.double, tasks([item]), (common,)))
+    with pytest.raises(Exception, match="pickle"):
+        list(processes.run(work.double, [Task("a", lambda: None)], (0,)))
+    assert [said for _, said in processes.run(work.double, tasks([1]), (0,))] == [2]
 
 
-def test_a_process_killed_while_it_sends_its_result_does_not_block_the_others(tmp_path):
-    with LocalExecutor(2, 1) as executor:
-        sizes = [len(sent) for _, sent in executor.run(work.die_while_sending, tasks(range(4)), (str(tmp_path),))]
+def test_a_process_killed_while_it_sends_its_result_does_not_block_the_others(processes, tmp_path):
+    sizes = [len(sent) for _, sent in processes.run(work.die_while_sending, tasks(range(4)), (str(tmp_path),))]
     assert sizes == [work.N_SENT] * 4
 
 

@@ -42,7 +42,7 @@ epochs = 1
 batch_size = 16
 [cohort]
 source = "synthetic:physionet2017"
-records = 90
+records = 60
 seconds = 4.0
 [strategies.dec]
 projected = 8
@@ -84,16 +84,14 @@ def assert_same_scorecard(found, expected):
         np.testing.assert_allclose(other, one.raw_member_probs, rtol=0, atol=tolerance)
 
 
-def test_a_study_is_the_same(two_machines, tmp_path, monkeypatch):
+def test_a_study_is_the_same(processes, ray_executor, tmp_path, monkeypatch):
     module = sys.modules[run_study.__module__]
     monkeypatch.setattr(module, "write_report", lambda cards, out: out)  # drawing takes longest
     study = parse_study(SMALL_STUDY)
     outs = {name: tmp_path / name for name in ("here", "processes", "ray")}
     run_study(study, outs["here"])
-    with LocalExecutor(2, 1) as executor:
-        run_study(study, outs["processes"], executor=executor)
-    with RayExecutor(two_machines.address, 1) as executor:
-        run_study(study, outs["ray"], executor=executor)
+    run_study(study, outs["processes"], executor=processes)
+    run_study(study, outs["ray"], executor=ray_executor)
     here = outs.pop("here")
     kept = {path.name for path in (here / "members").iterdir()}
     assert len(kept) == 5  # shared jobs are trained once: 2 + 1 members, and 2 continued by adversarial training
@@ -162,7 +160,7 @@ def test_a_killed_machine_changes_nothing_in_the_worklist(two_machines, tiny_ens
     assert_same_worklist(found, expected, tiny_ensemble, POLICY.threshold)
 
 
-def test_processes_give_the_same_worklist_and_resume(tiny_ensemble, folder, tmp_path, monkeypatch):
+def test_processes_give_the_same_worklist_and_resume(processes, tiny_ensemble, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(distributed, "SHARD", 16)
     expected = worklist(tiny_ensemble, folder, tmp_path / "here")
 
@@ -172,11 +170,10 @@ def test_processes_give_the_same_worklist_and_resume(tiny_ensemble, folder, tmp_
     def stop(done, total):
         raise StoppedError
 
-    with LocalExecutor(2, 1) as executor:
-        with pytest.raises(StoppedError):
-            worklist(tiny_ensemble, folder, tmp_path / "there", executor, stop)
-        counts = []
-        found = worklist(tiny_ensemble, folder, tmp_path / "there", executor, lambda done, _: counts.append(done))
+    with pytest.raises(StoppedError):
+        worklist(tiny_ensemble, folder, tmp_path / "there", processes, stop)
+    counts = []
+    found = worklist(tiny_ensemble, folder, tmp_path / "there", processes, lambda done, _: counts.append(done))
     assert_same_worklist(found, expected, tiny_ensemble, POLICY.threshold)
     assert counts[0] >= 32, "what was answered before was answered again"
 
@@ -204,12 +201,11 @@ def test_triage_takes_a_cluster(two_machines, tiny_run, folder, tmp_path):
     assert "1 unreadable" in ran.stdout
 
 
-def test_a_search_on_a_cluster_has_the_same_scores(two_machines, tiny_cohort, tmp_path):
+def test_a_search_on_a_cluster_has_the_same_scores(ray_executor, tiny_cohort, tmp_path):
     study = parse_study(SMALL_STUDY)
     options = TuningOptions(n_trials=2, strategy="dec", vary=("dec",), records=6)
     here = tune(study, tiny_cohort, tmp_path / "here", options=options)
-    with RayExecutor(two_machines.address, 1) as executor:
-        there = tune(study, tiny_cohort, tmp_path / "ray", options=options, executor=executor)
+    there = tune(study, tiny_cohort, tmp_path / "ray", options=options, executor=ray_executor)
     assert [trial.values for trial in there.trials] == [trial.values for trial in here.trials]
     for one, other in zip(there.trials, here.trials, strict=True):
         assert other.measures and one.measures.keys() == other.measures.keys()

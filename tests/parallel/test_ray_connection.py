@@ -23,17 +23,22 @@ cluster.shutdown()
 """
 
 
+def arguments(tiny_run, tmp_path, *options):
+    return ["triage", tmp_path, "--model", tiny_run, "--budget", "10%", "--out", tmp_path / "out", *options]
+
+
 def triage(tiny_run, tmp_path, *options, **env):
-    options = ["--model", tiny_run, "--budget", "10%", "--out", tmp_path / "out", *options]
-    ran = [sys.executable, "-m", "ecgquorum", "triage", tmp_path, *options]
+    """Run the command in a process of its own: Ray reads its environment once."""
+    ran = [sys.executable, "-m", "ecgquorum", *arguments(tiny_run, tmp_path, *options)]
     known = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
     known["HOME"] = str(tmp_path)  # where no token is
-    return subprocess.run(list(map(str, ran)), capture_output=True, text=True, check=False, env=known | env)
+    done = subprocess.run(list(map(str, ran)), capture_output=True, text=True, check=False, env=known | env)
+    assert done.returncode == 1
+    return done
 
 
 def refusal(ran):
     """The one line of an error, however the terminal broke it."""
-    assert ran.returncode == 1
     assert ran.stderr.startswith("error: "), ran.stderr
     assert "Traceback" not in ran.stderr
     return " ".join(ran.stderr.split())
@@ -76,9 +81,12 @@ def test_an_open_cluster_is_refused_by_its_loopback_address_too(open_cluster):
         ray_connection.check_authentication(f"127.0.0.1:{open_cluster.rpartition(':')[2]}")
 
 
-def test_a_missing_token_is_a_one_line_error(two_machines, tiny_run, tmp_path):
-    ran = triage(tiny_run, tmp_path, "--executor", "ray", "--address", two_machines.address)
-    said = refusal(ran)
+def test_a_missing_token_is_a_one_line_error(two_machines, tiny_run, tmp_path, ecgquorum, monkeypatch):
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    monkeypatch.delenv("RAY_AUTH_TOKEN")
+    monkeypatch.setenv("HOME", str(tmp_path))  # where no token is
+    options = arguments(tiny_run, tmp_path, "--executor", "ray", "--address", two_machines.address)
+    said = refusal(ecgquorum(*options, code=1))
     assert f"error: {two_machines.address}: the cluster requires a token and this machine has none" in said
 
 
@@ -100,9 +108,11 @@ def test_wrong_options_are_errors(options, reason, tiny_run, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_only_train_runs_under_torchrun(tiny_run, tmp_path):
-    ran = triage(tiny_run, tmp_path, WORLD_SIZE="2", LOCAL_RANK="1")
-    assert "torchrun works with the command train only" in refusal(ran)
+def test_only_train_runs_under_torchrun(tiny_run, tmp_path, ecgquorum, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    said = ecgquorum(*arguments(tiny_run, tmp_path), code=1)
+    assert "torchrun works with the command train only" in refusal(said)
 
 
 TWICE = """

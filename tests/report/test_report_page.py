@@ -36,12 +36,6 @@ def page(card, tmp_path_factory):
     return write_report(card, tmp_path_factory.mktemp("report"))
 
 
-@pytest.fixture
-def no_figures(monkeypatch):
-    """Skip drawing, for tests of the text."""
-    monkeypatch.setattr("ecgquorum.report.report_page.draw_figures", lambda card: {})
-
-
 def test_every_figure_is_inside_the_page_and_beside_it(page):
     text = page.read_text()
     assert text.count("<svg") == len(FIGURES)
@@ -108,7 +102,7 @@ def test_every_number_of_every_table_has_its_interval(page, card):
     assert "not a medical device" in text
 
 
-def test_the_papers_numbers_are_shown(page, card, tmp_path):
+def test_the_papers_numbers_are_shown(page, card, tmp_path, no_figures):
     (accuracy,) = (table for table in build_tables(card) if table.name == "accuracy")
     ours = dict(accuracy.rows)["dec+part"]
     columns = [label for _, label in accuracy.columns]

@@ -2,12 +2,13 @@
 
 import os
 import pwd
+import secrets
 import shutil
 import socket
 import subprocess
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -63,9 +64,12 @@ def clock():
 
 
 def _free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port below those that systems give to outgoing connections, one of which could take it before a server does."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def _unprivileged():
@@ -110,7 +114,10 @@ def postgresql(tmp_path_factory):
                 == 0
             ):
                 break
+            assert server.poll() is None, "PostgreSQL has ended"
             time.sleep(0.2)
+        else:
+            pytest.fail("PostgreSQL has not started within two minutes")
         yield f"postgresql://desk@127.0.0.1:{port}/postgres"
     finally:
         server.terminate()
@@ -203,6 +210,7 @@ def listening(desk, with_worker=False):
             changes.stopping.set()
             server.should_exit = True
             thread.join(60)
+            assert not thread.is_alive(), "the server has not stopped within a minute"
 
 
 @pytest.fixture

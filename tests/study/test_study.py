@@ -1,9 +1,6 @@
 """A study: resuming, sharing of jobs, same numbers."""
 
-import os
-import signal
-import subprocess
-import sys
+import shutil
 import time
 from dataclasses import replace
 from functools import partial
@@ -16,6 +13,7 @@ from ecgquorum.evaluation.attack_cache import AttackJob
 from ecgquorum.recipes import load_study, parse_study, recipe_names
 from ecgquorum.study.runner import _load_scorecard
 
+from ..commands import Command
 from ..conftest import TINY_STUDY
 
 
@@ -31,10 +29,11 @@ def test_a_study_writes_its_recipe_scorecard_and_report(tiny_study):
     assert len(list((tiny_study / "members").iterdir())) == 2 + 1  # the first member is shared
 
 
-def test_a_finished_study_is_not_repeated(tiny_study, monkeypatch):
+def test_a_finished_study_is_not_repeated(tiny_study, tmp_path, monkeypatch, no_figures):
+    shutil.copytree(tiny_study, tmp_path / "s")
     card = Scorecard.load(tiny_study / "scorecard.json")
     monkeypatch.setattr("ecgquorum.study.runner.evaluate_recipe", lambda *a, **k: pytest.fail("tested again"))
-    again, _ = run_study(parse_study(TINY_STUDY), tiny_study)
+    again, _ = run_study(parse_study(TINY_STUDY), tmp_path / "s")
     assert again.rows == card.rows
 
 
@@ -49,7 +48,7 @@ def test_a_scorecard_of_an_earlier_version_or_another_risk_is_made_anew(tiny_stu
     assert load() is None
 
 
-def test_a_strategy_and_an_attack_can_be_added_later(tmp_path, monkeypatch):
+def test_a_strategy_and_an_attack_can_be_added_later(tmp_path, monkeypatch, no_figures):
     study = parse_study(TINY_STUDY.replace("epochs = 2", "epochs = 1"))
     run_study(study.with_strategies(("baseline",)), tmp_path / "s")
     crafted = []
@@ -71,7 +70,7 @@ strategies.dec = { form = "paper" }
 """
 
 
-def test_further_runs_have_other_seeds_and_parameters(tmp_path):
+def test_further_runs_have_other_seeds_and_parameters(tmp_path, no_figures):
     study = parse_study(TINY_STUDY.replace("epochs = 2", "epochs = 1") + FURTHER)
     recipes = study.recipes()
     assert list(recipes) == ["baseline", "dec+part", "baseline seed 3", "dec+part paper"]
@@ -143,28 +142,27 @@ def test_a_study_without_a_cohort_is_an_error(tmp_path):
     assert not (tmp_path / "s").exists()
 
 
-def test_a_killed_study_resumes_to_the_same_numbers(tiny_study, tmp_path):
+def test_a_killed_study_resumes_to_the_same_numbers(tiny_study, tmp_path, ecgquorum, no_figures):
     """Killed while training and while attacking, then resumed."""
     toml = tmp_path / "study.toml"
     toml.write_text(TINY_STUDY)
     out = tmp_path / "s"
-    command = [sys.executable, "-m", "ecgquorum", "study", str(toml), "--out", str(out), "--device", "cpu"]
+    arguments = ["study", str(toml), "--out", str(out), "--device", "cpu"]
 
     def killed_when(ready):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = Command(*arguments)
         deadline = time.monotonic() + 120
         while process.poll() is None and not ready() and time.monotonic() < deadline:
             time.sleep(0.02)
         if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
+            process.kill()
             return True
         return False
 
     assert killed_when(lambda: any(out.glob("members/*/checkpoint.safetensors")))
     assert killed_when(lambda: any(out.glob("attacks/*/*.safetensors")))
     assert not (out / "scorecard.json").exists()
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = ecgquorum(*arguments)
     assert "epoch" not in done.stderr  # all members were there
     found, expected = (Scorecard.load(folder / "scorecard.json") for folder in (out, tiny_study))
     assert found.rows == expected.rows

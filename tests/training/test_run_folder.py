@@ -2,8 +2,6 @@
 
 import csv
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -17,6 +15,7 @@ from ecgquorum.recipes import parse_recipe
 from ecgquorum.training import check_trainable, choose_device, plan_jobs, resolve_recipe, train_job
 from ecgquorum.training.epoch_watch import EpochWatch
 
+from ..commands import Command
 from ..conftest import TINY_RECIPE, Recorder
 
 SLOW_RECIPE = TINY_RECIPE.replace("epochs = 2", "epochs = 6")
@@ -29,9 +28,8 @@ def recipe_file(tmp_path):
     return path
 
 
-def command(recipe_file, cohort, out, *more):
-    arguments = ["train", str(recipe_file), "--cohort", str(cohort.path), "--out", str(out), "--device", "cpu", *more]
-    return [sys.executable, "-m", "ecgquorum", *arguments]
+def arguments(recipe_file, cohort, out, *more):
+    return ["train", str(recipe_file), "--cohort", str(cohort.path), "--out", str(out), "--device", "cpu", *more]
 
 
 def weights(run):
@@ -58,19 +56,16 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(tiny_recipe, 
     assert weights(tmp_path / "other") != weights(tiny_run)
 
 
-def test_a_killed_run_resumes_to_the_same_bits(recipe_file, tiny_cohort, tmp_path):
-    subprocess.run(command(recipe_file, tiny_cohort, tmp_path / "whole"), check=True, capture_output=True)
+def test_a_killed_run_resumes_to_the_same_bits(recipe_file, tiny_cohort, tmp_path, ecgquorum):
+    ecgquorum(*arguments(recipe_file, tiny_cohort, tmp_path / "whole"))
     for attempt, (member, epochs) in enumerate(((0, 2), (1, 1))):
         out = tmp_path / f"killed-{attempt}"
-        running = subprocess.Popen(
-            command(recipe_file, tiny_cohort, out), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-        )
+        running = Command(*arguments(recipe_file, tiny_cohort, out))
         wait_for_epoch(out, member, epochs, running)
-        running.send_signal(signal.SIGKILL)
-        running.wait()
+        running.kill()
         with pytest.raises(BundleError, match="has not finished"):
             load_ensemble(out)
-        subprocess.run(command(recipe_file, tiny_cohort, out, "--resume"), check=True, capture_output=True)
+        ecgquorum(*arguments(recipe_file, tiny_cohort, out, "--resume"))
         assert weights(out) == weights(tmp_path / "whole")
         assert untimed(out) == untimed(tmp_path / "whole")
 
@@ -93,11 +88,11 @@ def wait_for_epoch(out, member, epochs, running):
 
 def test_ctrl_c_stops_cleanly_and_explains_how_to_resume(recipe_file, tiny_cohort, tmp_path):
     out = tmp_path / "run"
-    running = subprocess.Popen(command(recipe_file, tiny_cohort, out), stderr=subprocess.PIPE, text=True)
+    running = Command(*arguments(recipe_file, tiny_cohort, out))
     wait_for_epoch(out, 0, 1, running)
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=60)
-    assert running.returncode == 130
+    assert running.wait() == 130
+    said = running.stderr
     assert "Traceback" not in said
     assert f"--out {out}" in said.replace("\n", " ") and "--resume" in said
 

@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,12 +16,14 @@ import pytest
 from ecgquorum import Recording, load_ensemble, simulate
 from ecgquorum.ensemble.risk import RiskModel
 from ecgquorum.errors import TriageError
-from ecgquorum.recordings import write
+from ecgquorum.recordings import SandboxLimits, write
 from ecgquorum.triage import Threshold, TriageOptions, Urgency, triage_files, write_worklist
+from tests.commands import Command
 from tests.triage.worklists import assert_same_worklist
 from tests.triage.worklists import read_worklist as lines
 
 POLICY = Threshold(0.3)
+ONE = SandboxLimits(1, seconds=60.0)
 DECISIONS = ["deferred", "certain", "unreadable", "skipped"]
 
 
@@ -48,7 +49,7 @@ def ensemble(tiny_run):
 
 
 def run(ensemble, folder, out, **options):
-    with triage_files(ensemble, POLICY, [folder], out, **options) as journal:
+    with triage_files(ensemble, POLICY, [folder], out, TriageOptions(limits=ONE), **options) as journal:
         write_worklist(journal, out, "tiny", POLICY.sentence())
     return lines(out)
 
@@ -99,7 +100,7 @@ def test_a_resumed_triage_classifies_nothing_twice(ensemble, folder, tmp_path, m
 
 
 def test_results_of_another_model_or_policy_are_not_mixed(ensemble, folder, tmp_path):
-    triage_files(ensemble, POLICY, [folder], tmp_path / "out").close()
+    triage_files(ensemble, POLICY, [folder], tmp_path / "out", TriageOptions(limits=ONE)).close()
     with pytest.raises(TriageError, match="choose another --out"):
         triage_files(ensemble, Threshold(0.4), [folder], tmp_path / "out")
     ensemble.temperature *= 2
@@ -108,7 +109,7 @@ def test_results_of_another_model_or_policy_are_not_mixed(ensemble, folder, tmp_
 
 
 def test_results_of_another_risk_are_not_mixed(ensemble, folder, tmp_path):
-    triage_files(ensemble, POLICY, [folder], tmp_path / "out").close()
+    triage_files(ensemble, POLICY, [folder], tmp_path / "out", TriageOptions(limits=ONE)).close()
     ensemble.risk_model = RiskModel(("confidence",), (0.8,), -1.0, {})
     with pytest.raises(TriageError, match="choose another --out"):
         triage_files(ensemble, POLICY, [folder], tmp_path / "out")
@@ -143,27 +144,28 @@ def test_a_changed_file_is_classified_again(ensemble, folder, tmp_path):
 
 
 @pytest.mark.parametrize("options", [(), ("--workers", "2")])
-def test_ctrl_c_in_a_terminal_prints_one_line(tiny_run, many, tmp_path, options):
+def test_ctrl_c_in_a_terminal_prints_one_line(tiny_run, many, tmp_path, ecgquorum, options):
     """A terminal sends the signal to all processes of the group, so to sandbox workers too."""
     command = [*triage_command(many, tiny_run, tmp_path / "out"), *options]
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    process = Command(*command, new_session=True)
     try:
         while process.poll() is None and not answers_in(tmp_path / "out"):
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=100)
+        process.wait()
     finally:
         process.kill()
     # A worker that is killed in the moment in which it starts a reader leaves that one without its instructions.
     said = re.sub(
-        r'Traceback[^\n]*\n  File "<string>", line 1.*?EOFError: Ran out of input\n', "", said, flags=re.DOTALL
+        r'Traceback[^\n]*\n  File "<string>", line 1.*?EOFError: Ran out of input\n',
+        "",
+        process.stderr,
+        flags=re.DOTALL,
     )
-    assert process.returncode == 130 and "Traceback" not in said and "the same command resumes" in said
+    assert process.poll() == 130 and "Traceback" not in said and "the same command resumes" in said
     if options:
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 3 and len(lines(tmp_path / "out")) == 106, done.stderr
+        ecgquorum(*command, code=3)
+        assert len(lines(tmp_path / "out")) == 106
 
 
 def test_an_invalid_journal_is_refused(ensemble, folder, tmp_path):
@@ -183,7 +185,7 @@ def many(folder, tmp_path_factory):
 
 
 def triage_command(place, model, out):
-    line = [sys.executable, "-m", "ecgquorum", "triage", str(place), "--budget", "20%", "--plots", "0", "--floor", "0"]
+    line = ["triage", str(place), "--budget", "20%", "--plots", "0", "--floor", "0"]
     return [*line, "--model", str(model), "--out", str(out)]
 
 
@@ -198,20 +200,19 @@ def answers_in(out):
     return found
 
 
-def test_a_killed_triage_resumes_to_the_same_worklist(tiny_run, many, tmp_path):
+def test_a_killed_triage_resumes_to_the_same_worklist(tiny_run, many, tmp_path, ecgquorum):
     """kill -9 in the middle, twice, then to the end: the same worklist as an undisturbed run, nothing twice."""
-    assert subprocess.run(triage_command(many, tiny_run, tmp_path / "whole"), capture_output=True).returncode == 3
+    ecgquorum(*triage_command(many, tiny_run, tmp_path / "whole"), code=3)
     command, killed = triage_command(many, tiny_run, tmp_path / "killed"), tmp_path / "killed"
     answered = [0]
     for _ in range(2):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = Command(*command)
         while process.poll() is None and answers_in(killed) <= answered[-1]:
             time.sleep(0.05)
         process.kill()
-        process.wait()
         answered.append(answers_in(killed))
     assert 0 < answered[1] <= answered[2]
-    assert subprocess.run(command, capture_output=True).returncode == 3
+    ecgquorum(*command, code=3)
     rows = lines(tmp_path / "killed")
     assert len(rows) == 106
     assert_same_worklist(rows, lines(tmp_path / "whole"), load_ensemble(tiny_run))
@@ -220,7 +221,7 @@ def test_a_killed_triage_resumes_to_the_same_worklist(tiny_run, many, tmp_path):
 
 
 def test_a_budget_is_kept_within_the_batch(ensemble, folder, tmp_path):
-    options = TriageOptions(urgency=Urgency(floor=0))
+    options = TriageOptions(urgency=Urgency(floor=0), limits=ONE)
     with triage_files(ensemble, POLICY, [folder], tmp_path / "out", options) as journal:
         summary = write_worklist(journal, tmp_path / "out", "tiny", "", budget=0.2)
     rows = lines(tmp_path / "out")
@@ -240,9 +241,8 @@ def test_a_missing_path_has_a_row_in_the_worklist(ensemble, tmp_path):
 
 def test_watch_classifies_new_files(tiny_run, tmp_path):
     (tmp_path / "in").mkdir()
-    command = [sys.executable, "-m", "ecgquorum", "triage", str(tmp_path / "in"), "--watch", "--budget", "50%"]
-    command += ["--model", str(tiny_run), "--out", str(tmp_path / "out")]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    command = ["triage", tmp_path / "in", "--watch", "--budget", "50%", "--model", tiny_run, "--out", tmp_path / "out"]
+    process = Command(*command)
     worklist = tmp_path / "out" / "worklist.jsonl"
     try:
         for name in ("one", "two"):
@@ -252,7 +252,6 @@ def test_watch_classifies_new_files(tiny_run, tmp_path):
                 assert time.monotonic() - waited < 90 and process.poll() is None
                 time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait() == 0
     finally:
         process.kill()
-        process.communicate()

@@ -1,8 +1,6 @@
 """Triage of a folder with every format, broken files, files that are no ECG, and sound recordings."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -46,13 +44,12 @@ def fill(folder, n_sound):
         (folder / "others" / name).write_bytes(b"" if number % 7 == 0 else rng.bytes(300))
 
 
-def triaged(folder, out, *options):
+def triaged(ecgquorum, folder, out, *options):
     """The command's worklist, with --rate, --leads and --units for files without a header."""
     leads = ",".join(STANDARD_LEADS)
     defaults = ["--lead", "II", "--rate", f"{RATE_HZ:g}", "--units", "mV", "--leads", leads, "--budget", "10%"]
-    line = [sys.executable, "-m", "ecgquorum", "triage", str(folder), *defaults, "--out", str(out), *options]
-    done = subprocess.run([*line, "--json", "--plots", "0", "--floor", "0"], capture_output=True, text=True)
-    assert done.returncode == 3, done.stderr
+    line = ["triage", folder, *defaults, "--out", out, *options, "--json", "--plots", "0", "--floor", "0"]
+    done = ecgquorum(*line, code=3)
     check_summary(json.loads(done.stdout), folder)
     return [json.loads(line) for line in (out / "worklist.jsonl").read_text().splitlines()]
 
@@ -88,12 +85,12 @@ def check(rows, n_sound):
     assert len(deferred) - len(doubtful) <= max(len(usable) // 10, len(by_rules))
 
 
-def test_every_format_broken_files_and_some_sound_ones(tiny_run, tmp_path):
+def test_every_format_broken_files_and_some_sound_ones(tiny_run, tmp_path, ecgquorum):
     fill(tmp_path / "in", 40)
-    check(triaged(tmp_path / "in", tmp_path / "out", "--model", str(tiny_run)), 40)
+    check(triaged(ecgquorum, tmp_path / "in", tmp_path / "out", "--model", str(tiny_run)), 40)
 
 
 @pytest.mark.slow
-def test_every_format_broken_files_and_a_thousand_sound_ones(tmp_path):
+def test_every_format_broken_files_and_a_thousand_sound_ones(tmp_path, ecgquorum):
     fill(tmp_path / "in", 1000)
-    check(triaged(tmp_path / "in", tmp_path / "out"), 1000)
+    check(triaged(ecgquorum, tmp_path / "in", tmp_path / "out"), 1000)

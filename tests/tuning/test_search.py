@@ -4,10 +4,7 @@ import csv
 import fcntl
 import hashlib
 import io
-import os
 import shutil
-import signal
-import subprocess
 import sys
 import time
 from contextlib import redirect_stderr, redirect_stdout
@@ -26,6 +23,7 @@ from ecgquorum.recipes import load_study, parse_study
 from ecgquorum.training import check_trainable
 from ecgquorum.tuning import TuningOptions, search_space, tune
 
+from ..commands import Command
 from ..conftest import TINY_RECIPE
 
 RECIPE = TINY_RECIPE.replace("epochs = 2", "epochs = 1") + "[strategies.dec]\nprojected = 8\n"
@@ -123,18 +121,12 @@ def test_a_search_is_continued_with_more_trials(finished, tiny_cohort, tmp_path)
 
 def test_a_killed_search_resumes_to_the_same_trials(finished, recipe_file, tiny_cohort, tmp_path):
     out, arguments = tmp_path / "s", words(recipe_file, tiny_cohort, tmp_path / "s")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ecgquorum", *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    process = Command(*arguments, threads=1)
     deadline = time.monotonic() + 120
     while process.poll() is None and not (out / "trials/001/history.csv").is_file() and time.monotonic() < deadline:
         time.sleep(0.005)
     assert process.poll() is None
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process.kill()
     assert not (out / "search.html").exists()
     code, _, errors = command_line(arguments)
     assert code == 0, errors

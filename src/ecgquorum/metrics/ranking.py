@@ -16,7 +16,9 @@ def cumulate(values: Array | Flags, rank: Array, weights: Array) -> tuple[Array,
     starts = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
     if len(starts) < len(order):
         steps = [np.add.reduceat(one, starts, axis=1) for one in steps]
-    total, summed = (np.cumsum(np.pad(one, ((0, 0), (1, 0))), axis=1) for one in steps)
+    total, summed = (np.zeros((one.shape[0], one.shape[1] + 1)) for one in steps)
+    for one, sums in zip(steps, (total, summed), strict=True):
+        np.cumsum(one, axis=1, out=sums[:, 1:])
     return total, summed
 
 

@@ -67,6 +67,7 @@ def write_report(cards: Scorecard | Sequence[Scorecard], out: str | Path) -> Pat
 def _write_figure(figure: Figure, path: Path, name: str) -> str:
     """Write the figure as PNG and SVG; return the SVG for the page."""
     write_atomic(path.with_suffix(".png"), render_figure(figure, "png", _PNG_DPI))
+    figure.set_layout_engine(None)  # the positions of the first rendering are kept: finding them takes as long again
     svg = render_figure(figure, "svg", _PNG_DPI).decode()
     write_atomic(path.with_suffix(".svg"), svg)
     return inline_svg(svg, name)

@@ -12,7 +12,7 @@ from .site import serving, square_wave
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser():
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
@@ -24,7 +24,7 @@ def browser():
         browser.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def site():
     with serving() as site:
         site.add("square", square_wave(), 500)
@@ -32,7 +32,7 @@ def site():
         yield site
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def contexts(browser):
     """One for each kind of screen: opening them takes longer than most tests."""
     opened = {}

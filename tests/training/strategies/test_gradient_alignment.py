@@ -138,6 +138,7 @@ def test_any_network_trains_with_it_alone_and_in_sums(tiny_cohort, tmp_path):
         assert "alignment" in history and "nan" not in history
 
 
+@pytest.mark.slow
 def test_attacks_on_the_first_member_mislead_the_second_less(tmp_path):
     """Simulated recordings; the first member is the same, so the attacked recordings are, too."""
     source = open_source("synthetic:physionet2017", records=600, seconds=8.0)

@@ -1,0 +1,79 @@
+"""Commands in processes of their own, for tests that kill them, interrupt them or change what is installed.
+
+They are forked from a server that has loaded PyTorch, which takes longer than most of these commands.
+"""
+
+import multiprocessing
+import os
+import shutil
+import sys
+import tempfile
+import weakref
+from pathlib import Path
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(
+    ["torch", "scipy.signal", "ecgquorum.cli", "ecgquorum.study", "ecgquorum.triage", "ecgquorum.evaluation"]
+)
+
+
+class Command:
+    """`ecgquorum ARGUMENTS` in a process of its own.
+
+    cwd:         where it runs
+    packages:    folders from which it can import, as if they were installed
+    threads:     of PyTorch; None: as many as it takes by itself
+    new_session: it and the processes it starts are a group of their own, with its process id
+    """
+
+    def __init__(self, *arguments, cwd=".", packages=(), threads=None, new_session=False):
+        folder = tempfile.mkdtemp()
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._files = [str(Path(folder) / name) for name in ("stdout", "stderr")]
+        given = (list(map(str, arguments)), self._files, str(cwd), list(map(str, packages)), threads, new_session)
+        self._process = _CONTEXT.Process(target=_run, args=given)
+        self._process.start()
+        self.pid = self._process.pid
+
+    def poll(self):
+        """Its exit code; None while it runs."""
+        return self._process.exitcode
+
+    def wait(self, seconds=240):
+        """Its exit code, once it has ended."""
+        self._process.join(seconds)
+        assert self._process.exitcode is not None, f"it has not ended within {seconds} s"
+        return self._process.exitcode
+
+    def kill(self):
+        self._process.kill()
+        self._process.join()
+
+    def send_signal(self, number):
+        os.kill(self.pid, number)
+
+    @property
+    def stdout(self):
+        return Path(self._files[0]).read_text()
+
+    @property
+    def stderr(self):
+        return Path(self._files[1]).read_text()
+
+
+def _run(arguments, files, cwd, packages, threads, new_session):
+    if new_session:
+        os.setsid()
+    for number, path in enumerate(files, start=1):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
+    os.chdir(cwd)
+    if threads:
+        import torch
+
+        torch.set_num_threads(threads)
+    sys.path[:0] = packages
+    os.environ["PYTHONPATH"] = os.pathsep.join([*packages, *filter(None, [os.environ.get("PYTHONPATH")])])
+    sys.argv = ["ecgquorum", *arguments]
+    from ecgquorum.cli import main
+
+    main()
