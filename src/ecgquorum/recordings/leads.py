@@ -12,7 +12,10 @@ UNNAMED_LEAD = "ECG"
 _MOST_CHARACTERS = 40
 
 _BY_FOLDED_NAME = {name.lower(): name for name in (*STANDARD_LEADS, UNNAMED_LEAD)}
-_PREFIX = re.compile(r"^(?:mdc_ecg_lead_|ecg[ _-]+lead[ _-]+|ecg[ _-]+|lead[ _-]*)(?=.)", re.IGNORECASE)
+_LEAD = "lead|ableitung|d[e\u00e9]rivation|derivaci[o\u00f3]n|derivazione|afleiding|deriva[c\u00e7][a\u00e3]o"
+_PREFIX = re.compile(
+    rf"^(?:mdc_ecg_lead_|ecg[ _-]+lead[ _-]+|ecg[ _-]+|lead[ _-]*|(?:{_LEAD})[\s_-]+)(?=.)", re.IGNORECASE
+)
 
 _COUNTED = re.compile(r"^(?:ecg|ekg|channel|chan|ch|signal|sig|lead|unspecified)?[ _-]*\d*$", re.IGNORECASE)
 
@@ -25,7 +28,9 @@ _EEG = re.compile(rf"^\s*(?:EEG|EOG|EMG|MEG|CHIN|LOC|ROC|{_ELECTRODE})(?![A-Z])"
 _OTHER = re.compile(
     r"^\s*(?:"
     r"(?:EEG|EOG|ERG|EMG|EP|MEG|MCG|GSR|EDA|PPG|RESP|PLETH|S[AP]O2|(?:ET)?CO2|(?:AIR)?FLOW|TEMP|STIM|STATUS|TRIG|ACC)"
-    r"|(?:N?I?ABP|NBP|ART|PAP|CVP|ICP|BP|PULSE|THOR|ABDO|SNORE|NASAL|CHIN|LOC|ROC|EVENT|MARKER|POSITION|SOUND|LIGHT)"
+    r"|(?:N?I?ABP|NBP|ART|PAP|CVP|ICP|BP|PULSE|THOR|ABDO|SNORE|NASAL|CHIN|LOC|ROC|EVENT|MARKER|POSITION|SOUND|LIGHT)S?"
+    r"|(?:HR|HEART[ _-]?RATE|BPM|RR|PR|ANN|ANNOTATION|LABEL|CLASS|BEAT|COMMENT|NOTE|FLAG|SYNC|BATTERY|DATE|CLOCK)S?"
+    r"|(?:TIME[ _-]?OF[ _-]?DAY|DATE[ _-]?TIME|LOCAL[ _-]?TIME|WALL[ _-]?(?:TIME|CLOCK)|LEADS?[ _-]?(?:OFF|STATUS))"
     rf"|{_ELECTRODE}"
     r")(?![A-Z])(?!.*\b(?:ECG|EKG)\d*\b)|^\s*(?:RESPIRATION|PLETHYSMO|TEMPERATURE|THORA|TRIGGER|ACCEL|PRESSURE)",
     re.IGNORECASE,
