@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgquorum.cli.application import ENSEMBLES, CohortFolder, Device, MemberName, app, split_names
+from ecgquorum.cli.application import ENSEMBLES, CohortFolder, Device, MemberName, app, check_folder, split_names
 from ecgquorum.cli.console import print_line, print_scorecard
 from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
 from ecgquorum.errors import RecipeError, ScorecardError
@@ -104,6 +104,7 @@ def evaluate(
     )
     if out.suffix != ".json" or out.is_dir():
         raise ScorecardError(f"{out}: expected the name of a file that ends in .json")
+    check_folder(out.parent)  # before the work
     where = choose_device(device)
     ensembles = name_ensembles(load_ensemble(run, member=member, device=where) for run in runs)
     opened = Cohort(cohort)
@@ -146,6 +147,7 @@ def report(
     from ecgquorum import Scorecard, write_report, write_results
     from ecgquorum.evaluation import merge_scorecards
 
+    check_folder(out.parent if out.suffix in (".md", ".json") else out)
     if out.suffix == ".md":
         path = write_results([Scorecard.load(path, rows_only=True) for path in scorecards], out)
         print_line(f"report: {path}")
