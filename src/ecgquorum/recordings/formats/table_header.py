@@ -126,12 +126,17 @@ def _check_commas(rows: Mapping[int, str], above: Sequence[str]) -> tuple[str, s
 
     rows: lines of the table by their place
     """
-    rows = {number: row for number, row in rows.items() if delimiter_of_row(row)}
-    grouped = next((number for number, row in rows.items() if _GROUPED.match(row)), None)
-    matches = [_ONE_OR_TWO.match(row) for row in rows.values() if not _GROUPED.match(row)]
-    seconds = [match["second"] for match in matches if match]
+    seconds, grouped = [], None
+    for number, row in rows.items():
+        match = _ONE_OR_TWO.match(row)
+        if match:
+            seconds.append(match["second"])
+        elif _GROUPED.match(row):
+            grouped = number if grouped is None else grouped
+        elif delimiter_of_row(row):
+            return ",", ""
     titles = split_line(above[-1].lstrip("#% "), ",") if above else []
-    if len(seconds) < len(matches) or not any(seconds) or (len(titles) == 2 and not states_fact(titles)):
+    if not any(seconds) or (len(titles) == 2 and not states_fact(titles)):
         return ",", ""
     if grouped is not None:
         return ",", f"line {grouped + 1}: expected numbers with one decimal mark, found a point and a comma; {_ADVICE}"
