@@ -232,6 +232,15 @@ def test_columns_that_are_no_ecg_are_left_out_with_a_note(tmp_path, title, value
     np.testing.assert_allclose(found.signal, [SAMPLES, SAMPLES / 2], atol=1e-6)
 
 
+@pytest.mark.parametrize("title", ["II", "II (mV)", "I,II", "II,label"])
+def test_lines_about_the_patient_are_no_titles(tmp_path, title):
+    above = ["Date,2020-01-01", "Age,50", "Weight,70", "Label,none", "HR,72", "Sample rate,300", "", title]
+    rows = [(value, 0)[: title.count(",") + 1] for value in SAMPLES]
+    found = read(write_rows(tmp_path / "t.csv", rows, *above), UNITS)
+    assert (found.rate_hz, found.n_samples, found.acquisition.age_years) == (300.0, 900, 50.0)
+    assert found.leads == tuple(one for one in ("I", "II") if one in title.replace(" (mV)", "").split(","))
+
+
 def test_a_table_of_other_signals_only_is_refused(tmp_path):
     with pytest.raises(RecordingError, match="t.csv: expected a column of samples, found HR, SpO2"):
         read(write_rows(tmp_path / "t.csv", zip(SAMPLES, SAMPLES, strict=True), "HR,SpO2"), FileDefaults(rate_hz=300))

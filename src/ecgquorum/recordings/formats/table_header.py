@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ecgquorum.recordings.formats.table_facts import TableFacts, parse_facts, states_fact
-from ecgquorum.recordings.leads import is_other_signal, normalise_leads
+from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, is_other_signal, normalise_leads
 from ecgquorum.recordings.units import millivolts_in
 
 _DELIMITERS = "\t;,"
@@ -106,7 +106,8 @@ def _find_titles(lines: Sequence[str], filled: Sequence[int]) -> TableHeader | N
 def _match_titles(titles: Sequence[str], units: Sequence[str], cells: Sequence[str]) -> tuple[Column, ...]:
     """The columns, if some are no ECG and all others hold numbers in the first row; none otherwise.
 
-    A column of times that are no numbers, such as 12:00:01, is no ECG either.
+    A column of times that are no numbers, such as 12:00:01, is no ECG either. One title must be that of a lead, of
+    times or of sample numbers: `Date,2020-01-01` above `Age,50` are no titles.
     """
     if len(titles) != len(cells) or count_text(titles) < sum(map(bool, titles)):
         return ()
@@ -116,7 +117,15 @@ def _match_titles(titles: Sequence[str], units: Sequence[str], cells: Sequence[s
         for one, text in zip(_columns(titles, units), is_text, strict=True)
     )
     numbers = [text for one, text in zip(columns, is_text, strict=True) if one.kind != "other"]
-    return columns if numbers and len(numbers) < len(columns) and not any(numbers) else ()
+    is_table = len(numbers) < len(columns) and not any(numbers) and any(map(_is_certain, columns))
+    return columns if is_table else ()
+
+
+def _is_certain(column: Column) -> bool:
+    """Whether the title says what the column is, which text that is no title could not."""
+    if column.kind == "lead":
+        return column.name in (*STANDARD_LEADS, UNNAMED_LEAD) or millivolts_in(column.unit or "") is not None
+    return column.kind in ("time", "number") and bool(column.name)
 
 
 def _check_commas(rows: Mapping[int, str], above: Sequence[str]) -> tuple[str, str]:

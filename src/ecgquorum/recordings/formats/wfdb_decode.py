@@ -18,6 +18,7 @@ from ecgquorum.recordings.units import millivolts_in
 
 HEADER_BYTES = 1 << 20
 _MISSING_16_BIT = -(1 << 15)
+_PIECE = 1 << 18
 
 
 @dataclass
@@ -95,7 +96,7 @@ def decode_leads(tree: FileTree, segment: Segment, rows: Sequence[int]) -> list[
         samples = tree.first(inner, limit)
         if len(samples) < limit - MARGIN:
             raise RecordingError(f"{tree.where(inner)}: expected {limit - MARGIN} bytes, found {len(samples)}")
-        signal = list(_decode_16_bit(header, samples)[leads])
+        signal = list(_decode_16_bit(header, samples, leads))
     else:
         name = f"{segment.stem}.hea"
         with tree.on_disk({name: HEADER_BYTES, **segment.limits}) as folder:
@@ -118,15 +119,22 @@ def _is_plain_16_bit(header: Any) -> bool:
     )
 
 
-def _decode_16_bit(header: Any, content: bytes) -> NDArray[np.float32]:
-    """(lead, time) in physical units: the same as `wfdb.rdrecord`, without parsing the header again."""
+def _decode_16_bit(header: Any, content: bytes, leads: Sequence[int]) -> NDArray[np.float32]:
+    """(lead, time) of these leads in physical units: the same as `wfdb.rdrecord`, without parsing the header again.
+
+    A piece at a time, so that a day of samples is not in memory in double precision.
+    """
     n_values = header.n_sig * header.sig_len
     raw = np.frombuffer(content, dtype="<i2", count=n_values, offset=header.byte_offset[0] or 0)
-    raw = raw.reshape(header.sig_len, header.n_sig).T
-    signal: NDArray[np.float32] = (
-        (raw - np.array(header.baseline)[:, None]) / np.array(header.adc_gain)[:, None]
-    ).astype(np.float32)
-    signal[raw == _MISSING_16_BIT] = np.nan
+    raw = raw.reshape(header.sig_len, header.n_sig)
+    signal = np.empty((len(leads), header.sig_len), dtype=np.float32)
+    for row, lead in zip(signal, leads, strict=True):
+        baseline, gain = float(header.baseline[lead]), float(header.adc_gain[lead])
+        for start in range(0, header.sig_len, _PIECE):
+            piece = raw[start : start + _PIECE, lead]
+            samples = row[start : start + _PIECE]
+            samples[:] = (piece - baseline) / gain
+            samples[piece == _MISSING_16_BIT] = np.nan
     return signal
 
 
