@@ -13,6 +13,10 @@ class RecordingError(EcgQuorumError):
     """A file cannot be read as an ECG recording."""
 
 
+class OutputError(EcgQuorumError):
+    """A folder cannot be written to because of what is there."""
+
+
 class FittingError(EcgQuorumError):
     """A recording does not fit the input that a model expects."""
 

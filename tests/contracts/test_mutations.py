@@ -95,7 +95,7 @@ def survive(tmp_path, n_tries, seed=1):
 
 
 def test_a_few_damaged_files(tmp_path):
-    survive(tmp_path, 40)
+    survive(tmp_path, 200)
 
 
 @pytest.mark.slow

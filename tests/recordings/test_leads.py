@@ -1,6 +1,6 @@
 import pytest
 
-from ecgquorum.recordings.leads import STANDARD_LEADS, is_other_signal, normalise_lead
+from ecgquorum.recordings.leads import STANDARD_LEADS, is_other_signal, normalise_lead, normalise_leads, note_left_out
 
 
 @pytest.mark.parametrize("name", STANDARD_LEADS)
@@ -35,3 +35,51 @@ def test_signals_that_are_no_ecg_are_known_by_name(name):
 )
 def test_leads_are_not_taken_for_other_signals(name):
     assert not is_other_signal(name)
+
+
+CHEST = tuple(f"C{number}" for number in range(1, 7))
+LIMBS = STANDARD_LEADS[:6]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ((*LIMBS, *CHEST), STANDARD_LEADS),
+        (("ecg i", "II", "c2", "C5"), ("I", "II", "V2", "V5")),
+        (("R", "L", "F", "N", *CHEST), ("R", "L", "F", "N", *STANDARD_LEADS[6:])),
+        (CHEST, STANDARD_LEADS[6:]),
+        (("II", "C1", "RESP"), ("II", "V1", "RESP")),
+        (("ECG C1", "Lead C4", "MDC_ECG_LEAD_C6"), ("V1", "V4", "V6")),
+    ],
+)
+def test_iec_names_of_chest_leads(names, expected):
+    assert normalise_leads(names) == expected
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("C3", "C4", "Cz"),
+        ("I", "II", "C3", "C4"),
+        (*CHEST, "Cz"),
+        (*LIMBS, *CHEST, "Fp1"),
+        ("I", "C1", "C2", "EEG O1-A2"),
+        ("I", "C1", "EOG left"),
+        ("ECG", "C1", "C2"),
+        ("L", "R", "C1"),
+        ("I", "C1", "V1"),
+        ("I", "C1", "C1"),
+        CHEST[:5],
+    ],
+)
+def test_electrodes_of_an_eeg_are_no_chest_leads(names):
+    spelled = normalise_leads(names)
+    assert all(is_other_signal(name) for name in spelled if name in CHEST)
+    assert spelled == tuple(map(normalise_lead, names))
+
+
+def test_a_note_names_every_signal_that_is_left_out():
+    assert note_left_out([]) == ()
+    assert note_left_out(["RESP", "", "a\nb", "RESP"]) == (
+        "left out, no ECG leads: RESP, a signal without a name, a b",
+    )

@@ -12,6 +12,7 @@ import pytest
 
 from ecgquorum import read, simulate
 from ecgquorum.errors import RecordingError
+from ecgquorum.parallel import worker_process
 from ecgquorum.preprocessing import InputSpec, PreparedRecording, ReadOptions, read_recordings
 from ecgquorum.preprocessing.prepare import reading_sandbox
 from ecgquorum.recordings import READERS, ReadFailure, RecordingPath, SandboxLimits, reader, write
@@ -71,6 +72,25 @@ def test_each_failure_costs_its_own_file_and_is_attributed_to_it():
         "raise": "in/raise: cannot be read: ValueError: two lines",
     }
     assert [found[name] for name in "abc"] == ["a", "b", "c"]
+
+
+def wait_or_spin(path):
+    end = time.process_time() + 1000
+    while "spin" in path.name and time.process_time() < end:
+        pass
+    time.sleep(2.0)
+    return path.name
+
+
+def test_time_for_which_a_reader_waits_for_a_processor_is_not_counted(monkeypatch):
+    limits, path = SandboxLimits(1, seconds=0.5), RecordingPath("in", "wait")
+    with Sandbox(wait_or_spin, (), limits) as sandbox:
+        (found,) = sandbox.run([path])
+        assert isinstance(found, ReadFailure), "a process that sleeps does not wait for a processor"
+        (found,) = sandbox.run([RecordingPath("in", "spin")])
+        assert found.reason == "in/spin: not read within 0.5 s; file skipped", "it used its time"
+        monkeypatch.setattr(worker_process, "processor_time", lambda _: ("R", 0.0))
+        assert list(sandbox.run([path])) == ["wait"]
 
 
 def test_workers_survive_an_idle_kill_and_an_early_stop(paths):

@@ -12,6 +12,7 @@ from ecgquorum.ensemble.result import Result, WindowResult
 from ecgquorum.errors import DrawingError
 from ecgquorum.recordings import write
 from ecgquorum.triage.timeline import plot_timeline
+from tests.contracts.device_formats import write_segments
 from tests.triage.worklists import read_worklist
 
 
@@ -64,6 +65,23 @@ def test_a_broken_file_has_an_exit_code_of_its_own(triage, folder, tmp_path):
     triage(folder, code=3)
     again = (tmp_path / "out" / "triage.log").read_text().removeprefix(log)
     assert "junk.edf" not in again and "exit code 3" in again, "only what is new"
+
+
+def test_segments_of_a_record_that_cannot_be_read_are_accounted_for(triage, folder, tmp_path):
+    whole = write_segments(simulate("N", seed=2, seconds=6, leads=("ECG",)).recording, folder)
+    header = whole.read_text()
+    whole.write_text(header.replace("made/2 1", "made/2 1 9", 1))  # no segment has this rate
+    printed = triage(folder, code=3)
+    rows = {row["id"]: row for row in read_worklist(tmp_path / "out")}
+    parts = [path.name for path in folder.iterdir() if path.stem not in (whole.stem, "good")]
+    assert len(parts) >= 4 and rows.keys() == {"good", whole.stem, *parts}, rows.keys()
+    assert {rows[name]["decision"] for name in parts} == {"skipped"} and f"{len(parts)} skipped" in printed.stdout
+    assert rows[parts[0]]["reason"].startswith(f"a part of {whole.name}, which cannot be read; give its own path")
+    triage(folder, code=3)
+    assert len(read_worklist(tmp_path / "out")) == len(rows)
+    whole.write_text(header)
+    triage(folder, code=0)
+    assert {row["id"] for row in read_worklist(tmp_path / "out")} == {"good", whole.stem}
 
 
 def test_the_summary_is_json_and_quiet_is_quiet(triage, folder, tmp_path):

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from ecgquorum.cli.config import CONFIG, read_config
 from ecgquorum.cli.console import err, print_line
-from ecgquorum.errors import DrawingError, EcgQuorumError, PolicyError
+from ecgquorum.errors import DrawingError, EcgQuorumError, OutputError, PolicyError
 from ecgquorum.recipes import recipe_names
 
 if TYPE_CHECKING:
@@ -93,6 +93,21 @@ CohortFolder = Annotated[Path, typer.Option(help="The cohort's folder, written b
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 
+
+def check_folder(path: Path | None) -> Path | None:
+    """Refuse a folder to write to whose path is a file, or goes through one, before any work is done."""
+    found = next((one for one in (path, *path.parents) if one.exists()), None) if path else None
+    if found is not None and not found.is_dir():
+        what = "this is" if found == path else f"{found} is"
+        raise OutputError(f"{path}: expected a folder, but {what} a file; name another folder, or remove the file")
+    return path
+
+
+def folder_option(text: str) -> Any:
+    """The option of a folder to write to, with its help."""
+    return typer.Option(help=text, callback=check_folder)
+
+
 INTERRUPTED = 130
 DEFAULT_MODEL = "physionet2017"
 
@@ -123,7 +138,9 @@ def _is_first_to_fail() -> bool:
 
 def _message(error: BaseException) -> str:
     if isinstance(error, OSError):
-        return f"{error.filename or 'the system'}: {error.strerror or error}"
+        in_the_way = isinstance(error, FileExistsError | NotADirectoryError)
+        why = "a file is where a folder is expected; choose another path, or remove the file" if in_the_way else ""
+        return f"{error.filename or 'the system'}: {why or error.strerror or error}"
     if isinstance(error, MemoryError):
         return "out of memory; try fewer or shorter recordings, or fewer workers"
     return str(error)

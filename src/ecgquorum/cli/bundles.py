@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ecgquorum.cli.application import ENSEMBLES, Bundle, CohortFolder, MemberName, app
+from ecgquorum.cli.application import ENSEMBLES, Bundle, CohortFolder, MemberName, app, folder_option
 from ecgquorum.cli.console import err, print_line, print_table
 from ecgquorum.errors import BundleError
 from ecgquorum.progress import console_progress
@@ -34,7 +34,7 @@ def card(
 def calibrate(
     model: Bundle,
     cohort: CohortFolder,
-    out: Annotated[Path, typer.Option(help="New folder for the bundle with its risk.")],
+    out: Annotated[Path, folder_option("New folder for the bundle with its risk.")],
     member: MemberName = None,
 ) -> None:
     """Fit a bundle's risk and feature distance on the cohort that it was trained on, and write a copy with both.
@@ -78,7 +78,7 @@ def _number(value: float | None) -> str:
 def pack(
     model: Annotated[str, typer.Argument(help="A bundle's folder, written by `train` or `study`.")],
     scorecard: Annotated[Path, typer.Argument(help="Its scorecard, NAME.json, written by `evaluate` or `study`.")],
-    out: Annotated[Path, typer.Option(help="New folder for the bundle.")],
+    out: Annotated[Path, folder_option("New folder for the bundle.")],
 ) -> None:
     """Write a bundle to publish: weights, and a card with the results; no checkpoints, no training history."""
     from ecgquorum import Scorecard

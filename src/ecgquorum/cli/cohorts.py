@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ecgquorum.cli.application import DATA, Group, app, split_names
+from ecgquorum.cli.application import DATA, Group, app, folder_option, split_names
 from ecgquorum.cli.console import err, print_build_report, print_cohort, print_line
 from ecgquorum.progress import console_progress
 
@@ -24,7 +24,7 @@ def cohort_build(
             "synthetic:physionet2017 or synthetic:cpsc2018; several folders or zips of one data set are joined."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The cohort's folder; must not exist yet.")],
+    out: Annotated[Path, folder_option("The cohort's folder; must not exist yet.")],
     rate: Annotated[float | None, typer.Option(help="Resample to this rate in Hz. Default: the source's rate.")] = None,
     leads: Annotated[str | None, typer.Option(help="Keep these leads, in this order: I,II,V1. Default: all.")] = None,
     test_ids: Annotated[
@@ -74,7 +74,7 @@ def cohort_info(path: Annotated[Path, typer.Argument(help="The cohort's folder."
 @cohort_app.command("fetch")
 def cohort_fetch(
     name: Annotated[str, typer.Argument(help="physionet2017, cpsc2018 or nstdb, the recorded noise for corruptions.")],
-    out: Annotated[Path | None, typer.Option(help="Folder to download to. Default: data/NAME.")] = None,
+    out: Annotated[Path | None, folder_option("Folder to download to. Default: data/NAME.")] = None,
     url: Annotated[
         str | None, typer.Option(help="A mirror with the same layout and a SHA256SUMS.txt. Default: physionet.org.")
     ] = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgquorum.cli.application import DEFAULT_MODEL, DESK, Group, Lead, MemberName, app
+from ecgquorum.cli.application import DEFAULT_MODEL, DESK, Group, Lead, MemberName, app, folder_option
 from ecgquorum.cli.console import err, print_line, print_table
 from ecgquorum.errors import DeskError
 
@@ -21,7 +21,7 @@ audit_app = typer.Typer(cls=Group, help="The review desk's audit log.", no_args_
 
 _MAX_PROBLEMS = 50
 DEMO_MODEL = "cpsc2018"
-Data = Annotated[Path, typer.Option(help="The desk's folder: uploaded files and the database.")]
+Data = Annotated[Path, folder_option("The desk's folder: uploaded files and the database.")]
 Database = Annotated[
     str, typer.Option(help="Another database: postgresql://USER@HOST/NAME. Default: SQLite in --data.")
 ]
@@ -42,7 +42,7 @@ def serve(
     ] = False,
     data: Annotated[
         Path | None,
-        typer.Option(help="The desk's folder: uploaded files, and its database unless --database. Default: desk."),
+        folder_option("The desk's folder: uploaded files, and its database unless --database. Default: desk."),
     ] = None,
     database: Database = "",
     model: Annotated[

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgquorum.cli.application import ENSEMBLES, CohortFolder, Device, MemberName, app, split_names
+from ecgquorum.cli.application import ENSEMBLES, CohortFolder, Device, MemberName, app, check_folder, split_names
 from ecgquorum.cli.console import print_line, print_scorecard
 from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
 from ecgquorum.errors import RecipeError, ScorecardError
@@ -110,6 +110,7 @@ def evaluate(
     )
     if out.suffix != ".json" or out.is_dir():
         raise ScorecardError(f"{out}: expected the name of a file that ends in .json")
+    check_folder(out.parent)  # before the work
     where = choose_device(device)
     ensembles = _load_ensembles(runs, member, where)
     opened = Cohort(cohort)
@@ -157,6 +158,7 @@ def report(
 
     if intro and out.suffix != ".md":
         raise ScorecardError(f"--intro is for a Markdown page only; name one: --out {out.with_suffix('.md')}")
+    check_folder(out.parent if out.suffix in (".md", ".json") else out)
     if out.suffix == ".md":
         text = _read_text(intro) if intro else ""
         path = write_results([Scorecard.load(path, rows_only=True) for path in scorecards], out, intro=text)

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgquorum.cli.application import ENSEMBLES, Bundle, Group, MemberName, app, parse_number, parse_share, split_names
+from ecgquorum.cli.application import (
+    ENSEMBLES,
+    Bundle,
+    Group,
+    MemberName,
+    app,
+    folder_option,
+    parse_number,
+    parse_share,
+    split_names,
+)
 from ecgquorum.cli.console import print_line
 
 if TYPE_CHECKING:
@@ -44,7 +54,7 @@ def change_urgency(
 def policy_fit(
     model: Bundle,
     cohort: Annotated[Path, typer.Option(help="The cohort; the policy is fitted on its tune part.")],
-    out: Annotated[Path, typer.Option(help="New folder for the bundle with the policy in its card.")],
+    out: Annotated[Path, folder_option("New folder for the bundle with the policy in its card.")],
     kind: Annotated[str, typer.Option(help="threshold, budget, cost or conformal.")] = "budget",
     value: Annotated[
         str | None,

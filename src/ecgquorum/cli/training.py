@@ -8,7 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from ecgquorum.cli.application import DATA, INTERRUPTED, CohortFolder, Device, RecipeName, app, split_names
+from ecgquorum.cli.application import (
+    DATA,
+    INTERRUPTED,
+    CohortFolder,
+    Device,
+    RecipeName,
+    app,
+    folder_option,
+    split_names,
+)
 from ecgquorum.cli.console import err, print_line, print_scorecard
 from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
 from ecgquorum.errors import ClusterError
@@ -21,7 +30,7 @@ def study(
         str,
         typer.Argument(help="A study's TOML file, or the name of one that ships.", autocompletion=recipe_names),
     ],
-    out: Annotated[Path, typer.Option(help="The study's folder: checkpoints, bundles, attacks, scorecard, report.")],
+    out: Annotated[Path, folder_option("The study's folder: checkpoints, bundles, attacks, scorecard, report.")],
     cohort: Annotated[
         Path | None, typer.Option(help="The cohort's folder; not needed if the study names its source.")
     ] = None,
@@ -66,7 +75,7 @@ def study(
 def train(
     recipe: RecipeName,
     cohort: CohortFolder,
-    out: Annotated[Path, typer.Option(help="Folder of the run: recipe, history, checkpoints, and the bundle.")],
+    out: Annotated[Path, folder_option("Folder of the run: recipe, history, checkpoints, and the bundle.")],
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out after its last epoch.")] = False,
     strategy: Annotated[
         str | None,

@@ -29,6 +29,7 @@ from ecgquorum.cli.application import (
     Window,
     app,
     file_defaults,
+    folder_option,
     parse_share,
 )
 from ecgquorum.cli.console import err, print_error, print_fhir, print_line, print_warning
@@ -52,7 +53,7 @@ SOME_UNREADABLE, SOME_SKIPPED = 3, 4
 @app.command(rich_help_panel=RECORDINGS)
 def triage(
     paths: Files,
-    out: Annotated[Path, typer.Option(help="Folder for the worklist; the same command resumes an interrupted run.")],
+    out: Annotated[Path, folder_option("Folder for the worklist; the same command resumes an interrupted run.")],
     model: Model = DEFAULT_MODEL,
     member: MemberName = None,
     budget: Annotated[

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgquorum.cli.application import DATA, INTERRUPTED, CohortFolder, Device, RecipeName, app, split_names
+from ecgquorum.cli.application import (
+    DATA,
+    INTERRUPTED,
+    CohortFolder,
+    Device,
+    RecipeName,
+    app,
+    folder_option,
+    split_names,
+)
 from ecgquorum.cli.console import err, print_line, print_table, print_warning
 from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
 from ecgquorum.recipes import load_study
@@ -20,7 +29,7 @@ if TYPE_CHECKING:
 def tune(
     recipe: RecipeName,
     cohort: CohortFolder,
-    out: Annotated[Path, typer.Option(help="The search's folder: trials, members, the best recipe, the page.")],
+    out: Annotated[Path, folder_option("The search's folder: trials, members, the best recipe, the page.")],
     trials: Annotated[int, typer.Option(min=1, help="Total number of trials; a larger number later adds trials.")] = 20,
     strategy: Annotated[
         str | None, typer.Option(help="Strategy to train with, such as dec+part. Default: the recipe's.")

@@ -6,6 +6,7 @@ to each process once.
 
 import copy
 import multiprocessing
+import os
 import pickle
 import signal
 import threading
@@ -16,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import inf
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from ecgquorum.parallel.executor import Lost, Outcome, Raised
@@ -23,6 +25,10 @@ from ecgquorum.parallel.process_guard import die_with_parent
 
 START_LIMIT_S = 300.0
 """How long a process may take to start; not counted against the time limit of its first task."""
+
+
+_MOST_EXTENSION = 10
+_RUNNABLE = "R"
 
 
 class _Ready:
@@ -45,7 +51,7 @@ class WorkerProcess:
     """A process that runs `function(*common, item)` for one item at a time.
 
     setup:               called first in the new process, with `arguments`; both must be picklable
-    time_limit_s:        for each task, from the moment the process has received it
+    time_limit_s:        for each task, from the moment the process has received it; see `extend_deadline`
     may_start_processes: its tasks may start processes of their own; it must then be stopped before this process ends
     """
 
@@ -67,7 +73,8 @@ class WorkerProcess:
         self._is_ready = False
         self._known: Work | None = None
         self._task: tuple[Work, bytes] | None = None
-        self.deadline = time.monotonic() + START_LIMIT_S
+        self._begun, self._used_before_s = time.monotonic(), 0.0
+        self.deadline = self._begun + START_LIMIT_S
 
     @property
     def pid(self) -> int:
@@ -90,7 +97,21 @@ class WorkerProcess:
                 self.connection.send_bytes(item)
             except OSError:
                 return False
-            self.deadline = time.monotonic() + self._time_limit_s
+            self._begun, self._used_before_s = time.monotonic(), processor_time(self.pid)[1]
+            self.deadline = self._begun + self._time_limit_s
+        return True
+
+    def extend_deadline(self) -> bool:
+        """Give the task the time for which it waited for a processor; False if it used its time, or waits for nothing.
+
+        A busy machine must not make a sound task fail. A task gets at most ten times its limit (Linux only).
+        """
+        state, used_s = processor_time(self.pid)
+        left_s = self._time_limit_s - (used_s - self._used_before_s)
+        latest = self._begun + _MOST_EXTENSION * self._time_limit_s
+        if state != _RUNNABLE or left_s <= 0 or time.monotonic() >= latest:
+            return False
+        self.deadline = min(latest, time.monotonic() + max(left_s, 0.1))
         return True
 
     def receive(self) -> list[Outcome]:
@@ -113,6 +134,15 @@ class WorkerProcess:
         self._process.join()
         self._process.close()
         self.connection.close()
+
+
+def processor_time(pid: int) -> tuple[str, float]:
+    """State of a process, R if it runs or could run, and its seconds on processors; empty and 0 where unknown."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return fields[0], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return "", 0.0
 
 
 def describe_exit(code: int | None) -> str:

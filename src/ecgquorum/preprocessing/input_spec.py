@@ -49,7 +49,7 @@ class InputSpec:
         """
         chosen = zero_missing_leads(select_leads(recording, self.leads, lead))
         millivolts = resample(fill_gaps(chosen), recording.rate_hz, self.rate_hz)
-        largest = float(np.abs(millivolts).max())
+        largest = max(float(millivolts.max()), -float(millivolts.min()))
         if not largest <= _LARGEST_MV:
             raise FittingError(
                 f"{recording.source or recording.id}: expected amplitudes of at most {_LARGEST_MV:,.0f} mV, "

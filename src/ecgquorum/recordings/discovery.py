@@ -14,7 +14,7 @@ from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
 from ecgquorum.recordings.readers import FORMATS, find_in_archive, is_label_table, recording_names
 from ecgquorum.recordings.samples import resolve_sample
-from ecgquorum.recordings.wfdb_files import list_files
+from ecgquorum.recordings.wfdb_files import list_files, list_segment_files
 
 _SETTLED_S, _INCOMPLETE_S = 2.0, 60.0
 _NO_SUCH_PATH = (RecordingError, OSError, ValueError, RuntimeError)  # a null byte, a link that leads to itself
@@ -128,7 +128,7 @@ def list_everything(
         for name in (*found, *unused):
             if exclude(at / name):
                 continue
-            if any(fnmatch(name, one) or fnmatch(PurePosixPath(name).name, one) for one in patterns):
+            if _is_ignored(name, patterns):
                 ignored.add(at / name)
             elif name in unused:
                 skipped[printable(str(at / name))] = unused[name]
@@ -143,6 +143,10 @@ def list_everything(
     )
 
 
+def _is_ignored(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch(name, one) or fnmatch(PurePosixPath(name).name, one) for one in patterns)
+
+
 def _unused_files(tree: FileTree, recordings: Iterable[str]) -> Mapping[str, str]:
     """Every file of the tree that is no recording and no part of one, and why."""
     used: set[str] = set()
@@ -153,6 +157,13 @@ def _unused_files(tree: FileTree, recordings: Iterable[str]) -> Mapping[str, str
             used.add(name)
     reasons = {name: _explain_unused(tree, name) for name in tree.sizes if name not in used}
     return reasons | dict(tree.unlisted)
+
+
+def skip_segments(path: RecordingPath, ignore: Iterable[str] = ()) -> list[SkippedFile]:
+    """The files of the segments of a multi-segment record that cannot be read, each with what to do."""
+    why = f"a part of {PurePosixPath(path.name).name}, which cannot be read; give its own path to read it alone"
+    names = list_segment_files(open_cached(path.tree), path.name)
+    return [SkippedFile(str(RecordingPath(path.tree, name)), why) for name in names if not _is_ignored(name, ignore)]
 
 
 def _explain_unused(tree: FileTree, name: str) -> str:

@@ -72,10 +72,16 @@ def find_reader(file: OpenedFile) -> Reader | None:
     if len(claimed) == 1:
         return claimed[0]
     head = file.head(HEAD_BYTES)
-    for one in claimed or by_suffix[None]:
-        if one.recognise and one.recognise(head):
-            return one
-    return next((one for one in claimed if one.recognise is None), next(iter(claimed), None))
+    if not claimed:
+        return recognise_content(head)
+    found = next((one for one in claimed if one.recognise and one.recognise(head)), None)
+    return found or next((one for one in claimed if one.recognise is None), claimed[0])
+
+
+def recognise_content(head: bytes) -> Reader | None:
+    """The reader that knows a file of any suffix by its first `HEAD_BYTES`."""
+    readers = _readers_by_suffix(tuple(READERS.names()))[None]
+    return next((one for one in readers if one.recognise and one.recognise(head)), None)
 
 
 def claimed_suffixes() -> set[str]:

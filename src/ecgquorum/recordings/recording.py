@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.acquisition import NOTHING_KNOWN, Acquisition
-from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, normalise_lead
+from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, normalise_leads
 from ecgquorum.recordings.units import Correction, millivolts_in
 
 SLOWEST_RATE_HZ, FASTEST_RATE_HZ = 25.0, 100_000.0
@@ -45,7 +45,7 @@ class Recording:
         if signal.ndim == 1:
             signal = signal[None]
         object.__setattr__(self, "signal", signal)
-        object.__setattr__(self, "leads", tuple(normalise_lead(name) for name in self.leads))
+        object.__setattr__(self, "leads", normalise_leads(self.leads))
         where = self.source or self.id
         if signal.ndim != 2 or signal.size == 0:
             raise RecordingError(f"{where}: expected samples as (lead, time), found the shape {signal.shape}")

@@ -33,6 +33,7 @@ ReadFunction = Callable[..., T]
 class SandboxLimits:
     """How many worker processes read, and what one file may use.
 
+    seconds:      without those for which the process waits for a processor; see `WorkerProcess.extend_deadline`
     memory_bytes: beyond what the process uses when it starts (Linux only)
     """
 
@@ -140,7 +141,7 @@ class Sandbox(Generic[T]):
                         yield worker, ReadFailure(str(path), f"{path}: {why}")
                     else:
                         yield worker, _unwrap(outcome, path)
-            elif time.monotonic() >= worker.deadline:
+            elif time.monotonic() >= worker.deadline and not worker.extend_deadline():
                 self._stop(worker)
                 why = f"not read within {self._limits.seconds:g} s; file skipped"
                 yield worker, ReadFailure(str(path), f"{path}: {why}")

@@ -45,7 +45,8 @@ def correct_units(recording: Recording, given: str | None = None) -> Recording:
     given: the unit that the user names; used only where the stated unit is not plausible
     """
     stated = millivolts_in(recording.unit)
-    known = (row[np.isfinite(row)] for row in recording.signal)
+    finite = ((row, np.isfinite(row)) for row in recording.signal)
+    known = (row if is_known.all() else row[is_known] for row, is_known in finite)  # without a copy of a whole day
     leads = [_windows(row, recording.rate_hz) for row in known if len(row) > 1]
     sizes = [size for size in map(_size, leads) if size > 0]
     if stated is None or not sizes:

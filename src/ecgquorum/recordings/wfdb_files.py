@@ -50,6 +50,16 @@ def list_files(tree: FileTree, name: str) -> list[str]:
     return list(dict.fromkeys(files))
 
 
+def list_segment_files(tree: FileTree, name: str) -> list[str]:
+    """Files of the segments of a multi-segment record that exist; none for other recordings."""
+    try:
+        if not name.lower().endswith(HEADER) or not is_multi_segment(tree.read(name)):
+            return []
+        return [file for file in list_files(tree, name)[1:] if tree.size(file) is not None]
+    except RecordingError:  # the header itself is gone or damaged, which its own failure says
+        return []
+
+
 def segments_and_signals(tree: FileTree, names: Iterable[str]) -> set[str]:
     """Files that are parts of a multi-segment record: no recordings of their own.
 

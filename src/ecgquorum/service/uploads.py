@@ -7,7 +7,8 @@ from functools import partial
 
 import anyio.to_thread
 
-from ecgquorum.recordings.readers import FORMATS, claimed_suffixes
+from ecgquorum.recordings.reader_protocol import HEAD_BYTES
+from ecgquorum.recordings.readers import FORMATS, claimed_suffixes, recognise_content
 from ecgquorum.recordings.wfdb_files import is_multi_segment, signal_files
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.files import StoredFile, suffix_of
@@ -25,9 +26,9 @@ from ecgquorum.service.store.tables import FileRow, RecordingRow, State
 _HEADER_BYTES = 1 << 20
 _MAX_SIGNAL_FILES = 64
 _MAX_NAME = 200
-_DICOM_PREFIX_BYTES = 132
 _SELF_DESCRIBING_MAT = b"MATLAB 5.0"
-KNOWN_ENDINGS = (HEADER, *SIGNAL_ENDINGS, *sorted(claimed_suffixes()))
+_JSON = ".json"
+KNOWN_ENDINGS = (HEADER, *SIGNAL_ENDINGS, *sorted(claimed_suffixes()), _JSON)
 
 
 @dataclass(frozen=True)
@@ -91,15 +92,21 @@ def _inspect(desk: Desk, name: str, ending: str, kept: StoredFile) -> IncomingFi
         if is_multi_segment(header):
             raise UnprocessableError(f"{name}: a multi-segment WFDB record; convert it first (ecgquorum convert)")
         named = signal_files(header)
+        if not named:
+            raise UnprocessableError(
+                f"{name}: the header names no signal file; if it is the layout of a multi-segment WFDB record, convert "
+                "the record first (ecgquorum convert)"
+            )
         if len(named) > _MAX_SIGNAL_FILES or any(len(one) > _MAX_NAME or not one.isprintable() for one in named):
             raise UnprocessableError(f"{name}: the header must name at most {_MAX_SIGNAL_FILES} printable signal files")
         signals = tuple(named)
     elif ending == ".mat":
         alone = desk.files.read(kept.sha256, len(_SELF_DESCRIBING_MAT)) == _SELF_DESCRIBING_MAT
-    elif ending == "":
-        if desk.files.read(kept.sha256, _DICOM_PREFIX_BYTES)[128:] != b"DICM":
-            raise UnsupportedFormatError(f"not DICOM and no suffix; expected a recording ({FORMATS})")
-        ending = ".dcm"
+    elif ending in ("", _JSON):  # most files of this kind are no recordings
+        reader = recognise_content(desk.files.read(kept.sha256, HEAD_BYTES))
+        if reader is None:
+            raise UnsupportedFormatError(f"{name}: no recording by its content; expected a recording ({FORMATS})")
+        ending = ending or next(iter(reader.suffixes), _JSON)
     return IncomingFile(kept.sha256, kept.n_bytes, name, ending, alone, signals)
 
 

@@ -114,6 +114,17 @@ class Journal:
         query = "SELECT EXISTS (SELECT 1 FROM results WHERE source = ? AND stamp = ?)"
         return bool(self._value(query, source, stamp))
 
+    def is_read(self, source: str) -> bool:
+        """Whether there is a result of reading the file, or of trying to."""
+        return bool(self._value("SELECT EXISTS (SELECT 1 FROM results WHERE source = ? AND stamp <> '')", source))
+
+    def refused(self) -> set[str]:
+        """Every recording that could not be read; those of unreadable quality were."""
+        query = "SELECT source, result FROM results WHERE decision = 'unreadable' AND stamp <> ''"
+        with self._translate_errors():
+            rows = [(source, json.loads(plain)) for source, plain in self._database.execute(query)]
+        return {source for source, plain in rows if plain["seconds"] is None}
+
     def add(self, entries: Sequence[JournalEntry]) -> None:
         """Add a group of results; they are on disk when this returns."""
         with self._translate_errors(), self._database:

@@ -16,13 +16,13 @@ from typing import Any
 
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.ensemble.predict_files import group_outcomes
-from ecgquorum.ensemble.result import UNREADABLE, Result, failed_result, skipped_result
+from ecgquorum.ensemble.result import UNREADABLE, failed_result, skipped_result
 from ecgquorum.errors import TriageError
 from ecgquorum.parallel import Executor
 from ecgquorum.preprocessing.input_spec import WHOLE_WINDOWS, Windowing
 from ecgquorum.preprocessing.prepare import ANY_RECORDING, ReadOptions, read_recordings
 from ecgquorum.progress import NO_PROGRESS, Progress
-from ecgquorum.recordings.discovery import Discovery, RecordingPath, is_settled, list_everything
+from ecgquorum.recordings.discovery import Discovery, RecordingPath, is_settled, list_everything, skip_segments
 from ecgquorum.recordings.sandbox import LIMITS, SandboxLimits
 from ecgquorum.triage.decide import Rules, make_entries
 from ecgquorum.triage.distributed import classify_distributed
@@ -92,8 +92,7 @@ def triage_files(
     waiting = [path for path in found.recordings if not journal.has(str(path), path.stamp)]
     if options.only_settled:
         waiting = [path for path in waiting if is_settled(path)]
-    for result in _add_unread(journal, found):
-        progress.log(f"{result.decision}: {result.source}: {result.reason}")
+    _add_unread(journal, found, options.ignore, progress)
     done = len(journal)
     total = done + len(waiting)
     for entries in _classify(ensemble, policy, options, waiting, executor):
@@ -103,6 +102,10 @@ def triage_files(
                 progress.log(f"unreadable: {entry.result.source}: {entry.result.reason}")
         done += len(entries)
         progress.update("recordings", done, total)
+    if waiting:
+        _add_unread(
+            journal, found, options.ignore, progress
+        )  # with the segments of records that turned out to be unreadable
     return journal
 
 
@@ -133,11 +136,18 @@ def _is_own(folder: Path, path: Path) -> bool:
     return path.suffix == _OWN_FOLDERS.get(first) if len(inner) == 1 else not inner and first in _OWN_FILES
 
 
-def _add_unread(journal: Journal, found: Discovery) -> list[Result]:
-    """Add entries for paths that do not exist and files that are no recordings; returns what is new or has changed."""
+def _add_unread(journal: Journal, found: Discovery, ignore: Sequence[str], progress: Progress) -> None:
+    """Add entries for paths that do not exist, files that are no recordings, and segments of records that are refused.
+
+    A multi-segment record that cannot be read may have sound segments, which discovery did not list.
+    """
     journal.failures, journal.n_ignored = found.failures, found.n_ignored
-    results = [*map(failed_result, found.failures), *map(skipped_result, found.skipped)]
-    return journal.replace_unread(results)
+    refused = journal.refused()
+    segments = [one for path in found.recordings if str(path) in refused for one in skip_segments(path, ignore)]
+    unread = [one for one in segments if not journal.is_read(one.source)]
+    results = [*map(failed_result, found.failures), *map(skipped_result, (*found.skipped, *unread))]
+    for result in journal.replace_unread(results):
+        progress.log(f"{result.decision}: {result.source}: {result.reason}")
 
 
 def _classify(

@@ -138,16 +138,122 @@ def test_titles_as_numpy_writes_them(tmp_path):
     assert read(tmp_path / "t.csv", FileDefaults(rate_hz=300)).leads == ("I", "II")
 
 
-def test_decimal_commas_between_commas_are_not_taken_for_two_leads(tmp_path):
-    rows = [(f"{value:.4f}".replace(".", ","),) for value in SAMPLES]
-    path = write_rows(tmp_path / "t.csv", rows, "Abtastrate,512 Hertz", "Einheit,\u00b5V", "")
-    with pytest.raises(RecordingError, match="names for its 2 leads"):
-        read(path)
+MICROVOLTS = np.round(SAMPLES * 1000 + np.sin(np.arange(900)), 3)
 
 
-def test_other_signals_are_left_out(tmp_path):
-    rows = zip(SAMPLES, SAMPLES, strict=True)
-    assert read(write_rows(tmp_path / "t.csv", rows, "II (mV),RESP (Ohm)"), FileDefaults(rate_hz=300)).leads == ("II",)
+def with_commas(values, digits=3):
+    """As devices write them: without zeros at the end, whole numbers without a comma."""
+    return [(f"{value:.{digits}f}".rstrip("0").rstrip(".").replace(".", ","),) for value in values]
+
+
+IN_OTHER_LANGUAGES = """\
+Name|Geburtstag|Aufzeichnungsdatum|Gerät|Messrate|Ableitung|Einheit|31. Januar 1950
+Nom|Date de naissance|Enregistré le|Appareil|Fréquence d\u2019échantillonnage|Dérivation|Unité|31 janv. 1950
+Nombre|Fecha de nacimiento|Fecha de registro|Dispositivo|Frecuencia de muestreo|Derivación|Unidad|31 de enero de 1950
+Nome|Data di nascita|Data di registrazione|Dispositivo|Frequenza di campionamento|Derivazione|Unità|31 gen 1950
+Naam|Geboortedatum|Opnamedatum|Apparaat|Samplefrequentie|Afleiding|Eenheid|31.01.1950
+Nome|Data de nascimento|Data de gravação|Dispositivo|Taxa de amostragem|Derivação|Unidade|1950-01-31
+"""
+
+
+@pytest.mark.parametrize("line", IN_OTHER_LANGUAGES.splitlines(), ids=["de", "fr", "es", "it", "nl", "pt"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_the_export_of_apple_watch_in_other_languages(tmp_path, line, quote):
+    *keys, birth = line.split("|")
+    lead = f"{keys[5]} I"
+    values = (
+        "Jane Doe",
+        birth,
+        "2020-03-04 05:06:07 +0100",
+        '"Watch5,1"',
+        f"{quote}513,625\u00a0hertz{quote}",
+        lead,
+        "\u00b5V",
+    )
+    above = [f"{key},{value}" for key, value in zip(keys, values, strict=True)]
+    above[4:4] = ["X,Y", "Z,", "Software,1.90"]
+    path = write_rows(tmp_path / "ecg.csv", with_commas(MICROVOLTS), *above[:-2], "", "", *above[-2:], "")
+    found = read(path)
+    assert (found.leads, found.rate_hz, found.unit) == (("I",), 513.625, "\u00b5V")
+    np.testing.assert_allclose(found.signal[0], MICROVOLTS / 1000, atol=1e-6)
+    facts = found.acquisition
+    assert (facts.name, facts.birth_date, facts.device) == ("Jane Doe", "1950-01-31", "Watch5,1")
+    assert facts.time == "2020-03-04T05:06:07+01:00"
+
+
+@pytest.mark.parametrize("minus", ["-", "\u2212"])
+@pytest.mark.parametrize("last", ["Einheit,\u00b5V", "Ableitung,Ableitung I", "Abtastrate,512 Hertz"])
+def test_decimal_commas_between_commas_are_not_taken_for_two_leads(tmp_path, last, minus):
+    rows = [(row.replace("-", minus),) for (row,) in with_commas(MICROVOLTS)]
+    found = read(write_rows(tmp_path / "t.csv", rows, "Abtastrate,512 Hertz", "Einheit,\u00b5V", last, ""))
+    np.testing.assert_allclose(found.signal, MICROVOLTS[None] / 1000, atol=1e-6)
+
+
+def test_commas_that_may_be_either_are_refused_with_the_line(tmp_path):
+    rows = [(f"{i % 90 + 10},{i % 80 + 11}",) for i in range(900)]
+    with pytest.raises(RecordingError, match="t.csv: line 5: its comma may be a decimal mark or.*decimal points"):
+        read(write_rows(tmp_path / "t.csv", rows, "Sample Rate,512 Hz", "Lead,Lead I", "Unit,\u00b5V", ""))
+    found = read(write_rows(tmp_path / "t.csv", rows, "Sample Rate,512 Hz", "Unit,\u00b5V", "I,II"))
+    assert found.leads == ("I", "II")
+
+
+def test_thousands_are_refused_with_the_line(tmp_path):
+    rows = [*with_commas(MICROVOLTS), ("1.234,5",)]
+    with pytest.raises(RecordingError, match="line 903: expected numbers with one decimal mark, found a point and a"):
+        read(write_rows(tmp_path / "t.csv", rows, "Messrate,512 Hertz", "Einheit,\u00b5V"))
+
+
+@pytest.mark.parametrize(
+    ("title", "values"),
+    [
+        ("RESP (Ohm)", SAMPLES),
+        ("HR", [72] * 900),
+        ("heart_rate (bpm)", [72] * 900),
+        ("SpO2 [%]", [""] * 899 + [98]),
+        ("ABP (mmHg)", SAMPLES),
+        ("marker", [0, 1] * 450),
+        ("Annotation", ["N", ""] * 450),
+        ("label", [""] * 500 + ["AF, or not"] * 400),
+        ("time of day", [f"12:00:{i / 300:06.3f}" for i in range(900)]),
+        ("timestamp", [f"2020-01-01 12:00:{i / 300:06.3f}" for i in range(900)]),
+        ("Flow (l/min)", SAMPLES),
+    ],
+)
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_columns_that_are_no_ecg_are_left_out_with_a_note(tmp_path, title, values, delimiter):
+    others = [f'"{value}"' if "," in str(value) else value for value in values]
+    rows = zip(SAMPLES, others, SAMPLES / 2, strict=True)
+    path = write_rows(tmp_path / "t.csv", rows, delimiter.join(("II (mV)", title, "C1 (mV)")), delimiter=delimiter)
+    found = read(path, FileDefaults(rate_hz=300))
+    assert (found.leads, found.notes) == (
+        ("II", "V1"),
+        (f"left out, no ECG leads: {title.split(' (')[0].split(' [')[0]}",),
+    )
+    np.testing.assert_allclose(found.signal, [SAMPLES, SAMPLES / 2], atol=1e-6)
+
+
+@pytest.mark.parametrize("title", ["II", "II (mV)", "I,II", "II,label"])
+def test_lines_about_the_patient_are_no_titles(tmp_path, title):
+    above = ["Date,2020-01-01", "Age,50", "Weight,70", "Label,none", "HR,72", "Sample rate,300", "", title]
+    rows = [(value, 0)[: title.count(",") + 1] for value in SAMPLES]
+    found = read(write_rows(tmp_path / "t.csv", rows, *above), UNITS)
+    assert (found.rate_hz, found.n_samples, found.acquisition.age_years) == (300.0, 900, 50.0)
+    assert found.leads == tuple(one for one in ("I", "II") if one in title.replace(" (mV)", "").split(","))
+
+
+def test_a_table_of_other_signals_only_is_refused(tmp_path):
+    with pytest.raises(RecordingError, match="t.csv: expected a column of samples, found HR, SpO2"):
+        read(write_rows(tmp_path / "t.csv", zip(SAMPLES, SAMPLES, strict=True), "HR,SpO2"), FileDefaults(rate_hz=300))
+
+
+def test_text_in_a_lead_beside_other_columns_is_an_error_with_its_line(tmp_path):
+    rows = [(value, "N") for value in SAMPLES]
+    rows[700] = ("x", "N")
+    with pytest.raises(RecordingError, match="line 702: expected 2 numbers on every line, found text"):
+        read(write_rows(tmp_path / "t.csv", rows, "II (mV),label"), FileDefaults(rate_hz=300))
+    rows[700] = (1.0,)
+    with pytest.raises(RecordingError, match="line 702: expected 2 numbers on every line, found 1"):
+        read(write_rows(tmp_path / "t.csv", rows, "II (mV),label"), FileDefaults(rate_hz=300))
 
 
 def test_delimiters_at_the_end_of_lines(tmp_path):

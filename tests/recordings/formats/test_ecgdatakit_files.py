@@ -86,7 +86,7 @@ def test_scp_calibration_leads_are_left_out(tmp_path):
     rhythm = struct.pack("<HHBB2H", 1000, 4000, 0, 0, 200, 200) + np.arange(200, dtype="<i2").tobytes()
     (tmp_path / "a.scp").write_bytes(scp_file({3: leads, 6: rhythm}))
     found = read(tmp_path / "a.scp", as_stated=True)
-    assert (found.leads, found.notes) == (("I",), ("leads with calibration pulses left out",))
+    assert (found.leads, found.notes) == (("I",), ("left out, no ECG leads: I-cal",))
 
 
 @pytest.mark.parametrize("last", [10**6, 0xFFFFFFFF])

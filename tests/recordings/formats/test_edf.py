@@ -83,6 +83,17 @@ def test_an_ecg_is_found_among_electrodes_of_an_eeg(write_edf):
     assert read(write_edf("Fp1", "ECG", "C3")).leads == ("ECG",)
 
 
+def test_chest_leads_by_iec_names(write_edf):
+    found = read(write_edf("I", "II", "C1", "C6", "SpO2"))
+    assert (found.leads, found.notes) == (("I", "II", "V1", "V6"), ("left out, no ECG leads: SpO2",))
+    np.testing.assert_allclose(found.signal[3], 4 * ROW, atol=1e-3)
+
+
+def test_every_signal_that_is_left_out_is_named(write_edf):
+    found = read(write_edf("ECG", "C3", "C4", "Fp1", "X1", "EMG chin"))
+    assert (found.leads, found.notes) == (("ECG",), ("left out, no ECG leads: C3, C4, Fp1, X1, EMG chin",))
+
+
 def test_leads_at_another_rate_are_left_out_with_a_note(tmp_path):
     rows = [
         edfio.EdfSignal(ROW[: 10 * rate], rate, label=name, physical_dimension="mV")

@@ -1,5 +1,7 @@
 """WFDB records of several segments, with several samples per frame, or compressed."""
 
+import re
+
 import numpy as np
 import pytest
 import wfdb
@@ -68,12 +70,17 @@ def test_segments_are_no_recordings_of_their_own(variable, write_record, zipped,
             "part_2 501",
             "expected at most 10000 segments of 1000 samples together, found 4 of 1001",
         ),
-        ("whole.hea", "3 250 1000", "3 250", "expected 500 samples at 250 Hz in segment part_2, found 400"),
-        ("whole.hea", "part_2", "none", "its segment none beside it, found none"),
+        ("whole.hea", "3 250 1000", "3 250", "part_2: expected 500 samples at 250 Hz in part_2.hea, found 400"),
+        (
+            "whole.hea",
+            "part_2",
+            "none",
+            "1 of its 4 segments cannot be read, 56% of its samples.*none.hea beside the header",
+        ),
         ("whole.hea", "part_2", "whole", "expected whole to be a segment"),
-        ("whole.hea", "part_2", "../part_2", "beside it, found none|expected a readable WFDB record"),
+        ("whole.hea", "part_2", "../part_2", "beside the header, found none|expected a readable WFDB record"),
         ("whole.hea", "3 250 1000", "3 1e9 1000", "sampling rate"),
-        ("part_2.hea", "II", "aVF", "samples per frame of aVF in all its segments"),
+        ("part_2.hea", "II", "aVF", "part_2: expected 1 samples per frame of aVF in all segments"),
     ],
 )
 def test_segments_that_do_not_fit_are_refused(variable, file, old, new, reason):
@@ -86,6 +93,60 @@ def test_segments_that_do_not_fit_are_refused(variable, file, old, new, reason):
         part.write_text(part.read_text().replace(" 500", " 400", 1))
     with pytest.raises(RecordingError, match=f"whole.hea.*{reason}"):
         read(variable)
+
+
+def break_header(folder):
+    (folder / "part_1.hea").write_bytes(b"\xff\0 not a header")
+
+
+def break_rate(folder):
+    header = folder / "part_1.hea"
+    header.write_text(header.read_text().replace(" 250 ", " 500 ", 1))
+
+
+def cut_samples(folder):
+    (folder / "part_1.dat").write_bytes((folder / "part_1.dat").read_bytes()[:100])
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (break_header, "part_1.hea.*"),
+        (break_rate, "expected 400 samples at 250 Hz in part_1.hea, found 400 at 500 Hz"),
+        (cut_samples, "part_1.hea: expected 2400 bytes in part_1.dat.*found 100.*"),
+        (lambda folder: (folder / "part_1.hea").unlink(), "expected part_1.hea beside the header, found none"),
+        (lambda folder: (folder / "part_1.dat").unlink(), "expected its signal file part_1.dat beside it, found none"),
+    ],
+)
+def test_a_segment_that_cannot_be_read_is_missing_samples_with_a_note(variable, recording, damage, reason):
+    damage(variable.parent)
+    found = read(variable)
+    expected = recording.signal.copy()
+    expected[:, :500] = np.nan
+    expected[0] = np.nan
+    np.testing.assert_allclose(found.signal, expected, atol=1e-6)
+    (note,) = found.notes
+    assert re.fullmatch(f"segment part_1 cannot be read, its 400 samples are missing: .*{reason}", note), note
+
+
+def test_a_layout_that_cannot_be_read_is_that_of_the_segments(variable, recording):
+    (variable.parent / "layout.hea").unlink()
+    found = read(variable)
+    assert found.leads == ("I", "II", "V1")
+    np.testing.assert_allclose(found.signal[1, 500:], recording.signal[1, 500:], atol=1e-6)
+    assert [note.partition(":")[0] for note in found.notes] == [
+        "segment layout cannot be read, its 0 samples are missing"
+    ]
+
+
+def test_chest_leads_are_named_alike_in_all_segments(variable, recording):
+    """V1 of a segment without a limb lead is known by the limb leads of the others."""
+    for name in ("layout", "part_2"):
+        header = variable.with_name(f"{name}.hea")
+        header.write_text(header.read_text().replace("V1", "C1").replace("II", "II" if name == "layout" else "RESP"))
+    found = read(variable)
+    assert (found.leads, found.notes) == (("I", "II", "V1"), ("left out, no ECG leads: RESP",))
+    np.testing.assert_allclose(found.signal[2, 500:], recording.signal[2, 500:], atol=1e-6)
 
 
 def test_a_false_length_of_a_segment_is_refused_before_allocation(variable):
@@ -127,7 +188,8 @@ def write_frames(tmp_path, per_frame, names, rate_hz=125):
 
 def test_several_samples_per_frame_multiply_the_rate(tmp_path):
     found = read(write_frames(tmp_path, (4, 1, 1), ("MCL1", "ABP", "RESP")), as_stated=True)
-    assert (found.leads, found.rate_hz, found.n_samples, found.notes) == (("MCL1",), 500.0, 2400, ())
+    assert (found.leads, found.rate_hz, found.n_samples) == (("MCL1",), 500.0, 2400)
+    assert found.notes == ("left out, no ECG leads: ABP, RESP",)
     np.testing.assert_allclose(found.signal[0], np.arange(2400) / 1000, atol=1e-6)
 
 

@@ -13,7 +13,7 @@ from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.acquisition import Acquisition, compact_time, join_text
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
-from ecgquorum.recordings.leads import is_other_signal, normalise_lead
+from ecgquorum.recordings.leads import is_other_signal, normalise_leads, note_left_out
 from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, note_parts, one_line
 from ecgquorum.recordings.units import common_unit, millivolts_in
@@ -47,14 +47,19 @@ def read_dicom(file: OpenedFile, defaults: FileDefaults) -> Recording:
             raw, definitions = _samples(where, group, order), list(group.get("ChannelDefinitionSequence") or [])
             if len(definitions) != len(raw):
                 raise RecordingError(f"{where}: expected {len(raw)} channel definitions, found {len(definitions)}")
-            voltages = [(row, d) for row, d in zip(raw, definitions, strict=True) if _is_ecg(d, defaults)]
+            names = normalise_leads(map(_lead, definitions))
+            units = [_unit(definition) or defaults.units or "" for definition in definitions]
+            voltages = [
+                i for i, u in enumerate(units) if millivolts_in(u) is not None and not is_other_signal(names[i])
+            ]
+            notes += note_left_out(name for i, name in enumerate(names) if i not in voltages)
             if not voltages:
                 raise RecordingError(
                     f"{where}: expected an ECG channel with a sensitivity in volts, found none; give --units"
                 )
-            signal = np.stack([_millivolts(where, row, definition, defaults) for row, definition in voltages])
-            unit = common_unit(_unit(definition) or defaults.units for _, definition in voltages)
-            leads = defaults.leads_of(where, [_lead(definition) for _, definition in voltages])
+            signal = np.stack([_millivolts(where, raw[i], definitions[i], defaults) for i in voltages])
+            unit = common_unit(units[i] for i in voltages)
+            leads = defaults.leads_of(where, [names[i] for i in voltages])
             rate_hz, acquisition = float(group.SamplingFrequency), _acquisition(data)
     except RecordingError:
         raise
@@ -116,11 +121,6 @@ def _unit(definition: Any) -> str | None:
     return str(units[0].get("CodeValue") or "") if units else None
 
 
-def _is_ecg(definition: Any, defaults: FileDefaults) -> bool:
-    unit = _unit(definition) or defaults.units or ""
-    return millivolts_in(unit) is not None and not is_other_signal(_lead(definition))
-
-
 def _millivolts(where: str, row: NDArray[np.float64], definition: Any, defaults: FileDefaults) -> NDArray[np.float64]:
     sensitivity = definition.get("ChannelSensitivity")
     gain = 1.0 if sensitivity is None else float(sensitivity)
@@ -139,7 +139,7 @@ def _lead(definition: Any) -> str:
     if match and int(match[1]) in _NUMBERED:
         return _NUMBERED[int(match[1])]
     meaning = str(source.get("CodeMeaning") or definition.get("ChannelLabel") or "ECG")
-    return normalise_lead(re.sub(r"\(.*?\)", "", meaning))
+    return re.sub(r"\(.*?\)", "", meaning)
 
 
 def _acquisition(data: Any) -> Acquisition:

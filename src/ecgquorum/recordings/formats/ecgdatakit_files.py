@@ -16,7 +16,7 @@ from ecgquorum.recordings.acquisition import Acquisition, join_text
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
 from ecgquorum.recordings.formats.scp_sections import check_scp
-from ecgquorum.recordings.leads import is_other_signal, leads_of_one_rate, normalise_lead
+from ecgquorum.recordings.leads import is_other_signal, leads_of_one_rate, normalise_leads, note_left_out
 from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
 from ecgquorum.recordings.units import common_unit, millivolts_in
@@ -147,19 +147,18 @@ def _recording(
 ) -> Recording:
     """The ECG leads at the rate that most of them have, each as long as the longest."""
     where = file.path
-    usable = [
-        (lead, rate_hz)
-        for lead, rate_hz in zip(record.leads, rates, strict=True)
-        if millivolts_in(_unit(lead)) is not None and not is_other_signal(lead.label)
+    names = normalise_leads(lead.label for lead in record.leads)
+    chosen = [
+        (lead, name, rate_hz)
+        for lead, name, rate_hz in zip(record.leads, names, rates, strict=True)
+        if millivolts_in(_unit(lead)) is not None and not is_other_signal(name) and not name.lower().endswith("-cal")
     ]
-    chosen = [(lead, rate_hz) for lead, rate_hz in usable if not lead.label.lower().endswith("-cal")]
     if not chosen:
         found = ", ".join(f"{lead.label} in {_unit(lead) or 'no unit'}" for lead in record.leads[:12]) or "no leads"
         raise RecordingError(f"{where}: expected ECG leads in volts, found {found}")
-    if len(chosen) < len(usable):
-        notes = (*notes, "leads with calibration pulses left out")
-    kept, left_out = leads_of_one_rate([lead.label for lead, _ in chosen], [rate_hz for _, rate_hz in chosen])
-    leads, rate_hz, notes = [chosen[i][0] for i in kept], chosen[kept[0]][1], (*notes, *left_out)
+    left_out = note_left_out(lead.label for lead in record.leads if all(lead is not one for one, _, _ in chosen))
+    kept, slower = leads_of_one_rate([name for _, name, _ in chosen], [rate_hz for _, _, rate_hz in chosen])
+    leads, rate_hz, notes = [chosen[i][0] for i in kept], chosen[kept[0]][2], (*notes, *left_out, *slower)
     starts = [int(lead.annotations.get("start_sample", 1)) - 1 for lead in leads]
     longest = max(start + len(lead.samples) for start, lead in zip(starts, leads, strict=True))
     if not 0 < longest * len(leads) <= _SAMPLES:
@@ -172,7 +171,7 @@ def _recording(
         file.stem,
         signal,
         float(rate_hz),
-        defaults.leads_of(where, [normalise_lead(lead.label) for lead in leads]),
+        defaults.leads_of(where, [chosen[i][1] for i in kept]),
         _acquisition(record),
         source=where,
         unit=common_unit(map(_unit, leads)),

@@ -11,7 +11,14 @@ from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.acquisition import Acquisition
 from ecgquorum.recordings.file_defaults import FileDefaults
 from ecgquorum.recordings.filetree import OpenedFile
-from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, is_other_signal, leads_of_one_rate, normalise_lead
+from ecgquorum.recordings.leads import (
+    STANDARD_LEADS,
+    UNNAMED_LEAD,
+    is_other_signal,
+    leads_of_one_rate,
+    normalise_leads,
+    note_left_out,
+)
 from ecgquorum.recordings.reader_protocol import reader
 from ecgquorum.recordings.recording import Recording, as_samples, one_line
 from ecgquorum.recordings.units import common_unit, millivolts_in
@@ -40,10 +47,13 @@ def read_edf(file: OpenedFile, defaults: FileDefaults) -> Recording:
                 edf: Any = edfio.read_bdf(content, header_encoding=_ENCODING)
             else:
                 edf = edfio.read_edf(content, lazy_load_data=False, header_encoding=_ENCODING)
-            signals = _leads(where, list(edf.signals), defaults)
+            every = list(edf.signals)
+            chosen = _choose_leads(where, every, defaults)
+            signals, names = [every[i] for i in chosen], list(chosen.values())
             rates_hz = [float(signal.sampling_frequency) for signal in signals]
             kept, notes = leads_of_one_rate([signal.label for signal in signals], rates_hz)
-            signals = [signals[i] for i in kept]
+            notes += note_left_out(signal.label for i, signal in enumerate(every) if i not in chosen)
+            signals, names = [signals[i] for i in kept], [names[i] for i in kept]
             acquisition = _acquisition(edf)
             samples = [np.asarray(signal.data, dtype=np.float64) for signal in signals]
     except RecordingError:
@@ -55,7 +65,7 @@ def read_edf(file: OpenedFile, defaults: FileDefaults) -> Recording:
         file.stem,
         as_samples(np.stack([values * factor for values, factor in zip(samples, factors, strict=True)])),
         rates_hz[kept[0]],
-        _names(where, signals, defaults),
+        _name_leads(where, names, defaults),
         acquisition,
         source=where,
         unit=common_unit(_unit(signal) or defaults.units for signal in signals),
@@ -86,15 +96,22 @@ def _check(where: str, content: bytes) -> None:
         )
 
 
-def _leads(where: str, signals: list[Any], defaults: FileDefaults) -> list[Any]:
-    hearts = [s for s in signals if not is_other_signal(s.label)]
-    voltages = [s for s in hearts if millivolts_in(_unit(s) or defaults.units or "") is not None]
-    named = [s for s in voltages if _lead(s) in STANDARD_LEADS or _ECG.search(s.label)]
-    chosen = named or (voltages if len(voltages) == 1 or defaults.leads else [])
+def _choose_leads(where: str, signals: list[Any], defaults: FileDefaults) -> dict[int, str]:
+    """Place -> name of each signal that is an ECG lead."""
+    names = normalise_leads(
+        signal.label.replace("EKG", UNNAMED_LEAD).replace("ekg", UNNAMED_LEAD) for signal in signals
+    )
+    voltages = {
+        i: names[i]
+        for i, signal in enumerate(signals)
+        if not is_other_signal(names[i]) and millivolts_in(_unit(signal) or defaults.units or "") is not None
+    }
+    named = {i: name for i, name in voltages.items() if name in STANDARD_LEADS or _ECG.search(name)}
+    chosen = named or (voltages if len(voltages) == 1 or defaults.leads else {})
     if not chosen:
         labels = ", ".join(repr(signal.label) for signal in signals[:12])
         raise RecordingError(f"{where}: expected signals that are ECG leads in volts, found {labels}")
-    for signal in chosen:
+    for signal in (signals[i] for i in chosen):
         if signal.physical_min == signal.physical_max or signal.digital_min == signal.digital_max:
             raise RecordingError(
                 f"{where}: the digital or physical range of {signal.label!r} has zero width; the signal has no scale"
@@ -102,8 +119,7 @@ def _leads(where: str, signals: list[Any], defaults: FileDefaults) -> list[Any]:
     return chosen
 
 
-def _names(where: str, signals: list[Any], defaults: FileDefaults) -> tuple[str, ...]:
-    names = [_lead(signal) for signal in signals]
+def _name_leads(where: str, names: list[str], defaults: FileDefaults) -> tuple[str, ...]:
     unnamed = [name for name in names if name not in STANDARD_LEADS and _ECG.search(name)]
     if len(unnamed) == 1:
         names[names.index(unnamed[0])] = UNNAMED_LEAD
@@ -140,8 +156,3 @@ def _unit(signal: Any) -> str | None:
         return found.encode(_ENCODING).decode() or None
     except UnicodeDecodeError:
         return found
-
-
-def _lead(signal: Any) -> str:
-    """`EKG`, `ECG I`, `EKG1` and the like in their standard spelling."""
-    return normalise_lead(signal.label.strip().replace("EKG", UNNAMED_LEAD).replace("ekg", UNNAMED_LEAD))

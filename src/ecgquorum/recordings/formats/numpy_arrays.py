@@ -89,7 +89,8 @@ def _orient(where: str, found: NDArray[Any]) -> NDArray[np.float64]:
     """(lead, time) from either orientation: there are more samples than leads."""
     if found.dtype.kind not in "iuf" or found.ndim not in (1, 2) or not found.size:
         raise RecordingError(f"{where}: expected samples as (lead, time), found {found.dtype} of shape {found.shape}")
-    signal = np.atleast_2d(found).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        signal = np.atleast_2d(found).astype(np.float64)
     signal = signal.T if signal.shape[0] > signal.shape[1] else signal
     if len(signal) > _MOST_LEADS:
         raise RecordingError(f"{where}: expected at most {_MOST_LEADS} leads, found {len(signal)}")

@@ -1,12 +1,13 @@
-"""What a text file says before its samples: lines of keys and values, titles of columns, units."""
+"""What a text file says before its samples: titles of columns, units, and where the table begins."""
 
 import csv
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from ecgquorum.recordings.acquisition import Acquisition, parse_years
-from ecgquorum.recordings.leads import STANDARD_LEADS, normalise_lead
+from ecgquorum.recordings.formats.table_facts import TableFacts, parse_facts, states_fact
+from ecgquorum.recordings.leads import STANDARD_LEADS, UNNAMED_LEAD, is_other_signal, normalise_leads
 from ecgquorum.recordings.units import millivolts_in
 
 _DELIMITERS = "\t;,"
@@ -18,8 +19,9 @@ SECONDS = {"s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms
 }
 """Unit of time -> seconds in it."""
 
+_OTHER_UNITS = ("mmhg", "bpm", "%", "ohm", "ohms", "l/min", "degc", "nu", "pm", "adu", "hh:mm:ss", "hh:mm:ss.mmm")
+
 _DECIMAL_COMMA = re.compile(r"^([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)$")
-_KEY_AND_VALUE = re.compile(r"^(?P<key>[^,;:=\t]{1,60})\s*[,;:=\t]\s*(?P<value>.{1,200})$")
 _TIME = re.compile(r"^(?:elapsed|relative)?[ _]*(?:time|t|timestamp|seconds|sec|ms|milliseconds)$", re.IGNORECASE)
 _TIME_WITH_UNIT = re.compile(
     r"^(?:elapsed|relative)?[ _]*(?:time|t|timestamp)[ _]+(?:in[ _])?(?P<unit>[a-z]+)$", re.IGNORECASE
@@ -29,19 +31,17 @@ _SAMPLE_NUMBER = re.compile(
 )
 _IN_BRACKETS = re.compile(r"^(?P<name>[^\[(]*?)\s*[\[(]\s*(?P<unit>[^\])]*)\s*[\])]\s*$")
 _WITH_UNIT = re.compile(r"^(?P<name>.+?)[ _](?P<unit>[mun\u00b5\u03bc]?v)$", re.IGNORECASE)
-_RATE = re.compile(r"^(?P<number>\d+(?:[.,]\d+)?)\s*(?P<unit>hz|hertz|khz|sps|samples/s(?:econd)?)?$", re.IGNORECASE)
-_RATE_KEY = re.compile(
-    r"\b(?:sampl\w*|fs|sf|acquisition)\b.*\b(?:rate|freq\w*|fs|hz)\b|^(?:fs|sf|sfreq|rate|rate_hz|frequency)$"
-)
-_FILTER_KEY = re.compile(r"filt|notch|pass|cut|band|mains|line|netz|heart|puls")
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_ONE_OR_TWO = re.compile(r"^\s*[+-]?\d+(?:,(?P<second>\d+))?\s*$")
+_GROUPED = re.compile(r"^\s*[+-]?\d{1,3}(?:\.\d{3})+,\d+\s*$")
+_MOST_ROWS = 1000
+_ADVICE = "write decimal points, or separate columns by semicolons"
 
 
 @dataclass(frozen=True)
 class Column:
     """One column: what it holds and in which unit.
 
-    kind: "lead", "time" or "number" (of the sample)
+    kind: "lead", "time", "number" (of the sample) or "other": no ECG, of which the cells may be text
     """
 
     name: str
@@ -54,77 +54,109 @@ class TableHeader:
     """The lines of a text file before its samples.
 
     n_lines: how many there are
-    facts:   keys, in lower case, and values of the lines before the titles
+    facts:   what the lines before the titles state
+    doubt:   why the numbers of the table have no certain meaning, with a line; empty: they have
     """
 
     n_lines: int
     delimiter: str
     columns: tuple[Column, ...]
-    facts: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def rate_hz(self) -> float | None:
-        """The rate that a line before the table states: `Sample Rate,512 hertz`.
-
-        In any language if one line says hertz; filters have frequencies too, and several do not tell which is the rate.
-        """
-        named, others = [], set()
-        for key, value in self.facts.items():
-            if match := _RATE.match(value.strip()):
-                unit = (match["unit"] or "").lower()
-                number = float(match["number"].replace(",", ".")) * (1000 if unit == "khz" else 1)
-                if _RATE_KEY.search(key):
-                    named.append(number)
-                elif unit and not _FILTER_KEY.search(key):
-                    others.add(number)
-        return named[0] if named else others.pop() if len(others) == 1 else None
-
-    @property
-    def unit(self) -> str | None:
-        """The unit of voltage that a line before the table states."""
-        return next((value for value in self.facts.values() if millivolts_in(value) is not None), None)
-
-    @property
-    def lead(self) -> str | None:
-        """The lead that a line before the table states."""
-        names = map(normalise_lead, self.facts.values())
-        return next((name for name in names if name in STANDARD_LEADS), None)
-
-    @property
-    def acquisition(self) -> Acquisition:
-        """Patient, time and device, where lines before the table state them."""
-        return Acquisition(
-            patient_id=self._first("patient id", "patientid", "patient_id", "subject id", "id"),
-            name=self._first("name", "patient name"),
-            sex=self._first("sex", "gender"),
-            birth_date=_iso_date(self._first("date of birth", "birth date", "dob") or ""),
-            age_years=parse_years(self._first("age")),
-            time=_iso_time(self._first("recorded date", "recording date", "start time", "date") or ""),
-            device=self._first("device", "recorder"),
-        )
-
-    def _first(self, *keys: str) -> str | None:
-        return next((self.facts[key] for key in keys if key in self.facts), None)
+    facts: TableFacts
+    doubt: str = ""
 
 
 def parse_table_header(lines: Sequence[str]) -> TableHeader | None:
-    """Find the table in the first lines of a file: it begins with two lines of numbers; None if there are none."""
+    """Find the table in the first lines of a file: it begins with two lines of numbers; None if there are none.
+
+    Columns whose titles say that they are no ECG may hold text.
+    """
     filled = [number for number, line in enumerate(lines) if line.strip()]
-    table, delimiter = _first_row(lines, filled)
-    if delimiter is None:
+    table, found = _first_row(lines, filled)
+    n_above = filled.index(table) + 1 if found else min(len(filled), _MOST_ROWS)
+    titled = _find_titles(lines, filled[:n_above])
+    if titled is not None:
+        return titled
+    if found is None:
         return None
     above = [lines[number] for number in filled if number < table]
-    if delimiter == "," and above and lines[table].count(",") == 1 and "," not in above[-1]:
-        delimiter = ";"  # one column of decimal commas
+    rows = {number: lines[number] for number in filled[n_above - 1 :][:_MOST_ROWS]}
+    delimiter, doubt = _check_commas(rows, above) if found == "," else (found, "")
     n_columns = len(split_line(lines[table], delimiter))
     titles = _pop_titles(above, delimiter, n_columns)
     units = titles if _are_units(titles) else []
     if units:
         titles = _pop_titles(above, delimiter, n_columns)
-    columns = [_column(title) for title in titles] or [Column("")] * n_columns
-    if units:
-        columns = [replace(one, unit=one.unit or unit) for one, unit in zip(columns, units, strict=True)]
-    return TableHeader(table, delimiter, tuple(columns), _facts(above))
+    columns = _columns(titles, units) or (Column(""),) * n_columns
+    return TableHeader(table, delimiter, columns, parse_facts(above), doubt)
+
+
+def _find_titles(lines: Sequence[str], filled: Sequence[int]) -> TableHeader | None:
+    """The header of a table with a column that is no ECG, which may hold text; None if there is no such table."""
+    for place, (title, after) in enumerate(pairwise(filled)):
+        for delimiter in (one for one in _DELIMITERS if one in lines[title] and one in lines[after]):
+            titles, units = split_line(lines[title].lstrip("#% "), delimiter), split_line(lines[after], delimiter)
+            has_units = _are_units(units) and len(units) == len(titles) and place + 2 < len(filled)
+            first = filled[place + 2] if has_units else after
+            columns = _match_titles(titles, units if has_units else (), split_line(lines[first], delimiter))
+            if columns:
+                return TableHeader(first, delimiter, columns, parse_facts([lines[i] for i in filled[:place]]))
+    return None
+
+
+def _match_titles(titles: Sequence[str], units: Sequence[str], cells: Sequence[str]) -> tuple[Column, ...]:
+    """The columns, if some are no ECG and all others hold numbers in the first row; none otherwise.
+
+    A column of times that are no numbers, such as 12:00:01, is no ECG either. One title must be that of a lead, of
+    times or of sample numbers: `Date,2020-01-01` above `Age,50` are no titles.
+    """
+    if len(titles) != len(cells) or count_text(titles) < sum(map(bool, titles)):
+        return ()
+    is_text = [count_text([cell]) > 0 for cell in cells]
+    columns = tuple(
+        replace(one, kind="other") if one.kind == "time" and text else one
+        for one, text in zip(_columns(titles, units), is_text, strict=True)
+    )
+    numbers = [text for one, text in zip(columns, is_text, strict=True) if one.kind != "other"]
+    is_table = len(numbers) < len(columns) and not any(numbers) and any(map(_is_certain, columns))
+    return columns if is_table else ()
+
+
+def _is_certain(column: Column) -> bool:
+    """Whether the title says what the column is, which text that is no title could not."""
+    if column.kind == "lead":
+        return column.name in (*STANDARD_LEADS, UNNAMED_LEAD) or millivolts_in(column.unit or "") is not None
+    return column.kind in ("time", "number") and bool(column.name)
+
+
+def _check_commas(rows: Mapping[int, str], above: Sequence[str]) -> tuple[str, str]:
+    """The delimiter of a table with commas, a semicolon if they are decimal commas of one column; why it is in doubt.
+
+    Titles tell, one for each column. Without them, `12,045`, or lines with and without a comma, are decimal commas.
+
+    rows: lines of the table by their place
+    """
+    seconds, grouped = [], None
+    for number, row in rows.items():
+        match = _ONE_OR_TWO.match(row)
+        if match:
+            seconds.append(match["second"])
+        elif _GROUPED.match(row):
+            grouped = number if grouped is None else grouped
+        elif delimiter_of_row(row):
+            return ",", ""
+    titles = split_line(above[-1].lstrip("#% "), ",") if above else []
+    if not any(seconds) or (len(titles) == 2 and not states_fact(titles)):
+        return ",", ""
+    if grouped is not None:
+        return ",", f"line {grouped + 1}: expected numbers with one decimal mark, found a point and a comma; {_ADVICE}"
+    has_title = len(titles) == 1 and not re.search(r"[:=]", titles[0])
+    if has_title or not all(seconds) or any(len(one) > 1 and one[0] == "0" for one in seconds if one):
+        return ";", ""
+    facts = parse_facts(above)
+    if not facts.lead and not facts.unit:
+        return ",", ""
+    line = next(iter(rows)) + 1
+    return ",", f"line {line}: its comma may be a decimal mark or stand between two columns; {_ADVICE}"
 
 
 def _first_row(lines: Sequence[str], filled: Sequence[int]) -> tuple[int, str | None]:
@@ -156,6 +188,11 @@ def split_line(line: str, delimiter: str) -> list[str]:
     return [_DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in stripped]
 
 
+def count_text(cells: Sequence[str]) -> int:
+    """How many cells hold something that is no number."""
+    return sum(bool(cell) and _number(cell) is None for cell in cells)
+
+
 def _number(text: str) -> float | None:
     try:
         return float(text)
@@ -166,20 +203,35 @@ def _number(text: str) -> float | None:
 def _pop_titles(above: list[str], delimiter: str, n_columns: int) -> list[str]:
     """Take the last of the lines above as titles, if it has one for each column; else none."""
     cells = split_line(above[-1].lstrip("#% "), delimiter) if above else []
-    states_unit = len(cells) == 2 and millivolts_in(cells[1]) is not None and not _are_units(cells)
-    if len(cells) != n_columns or states_unit or (n_columns == 1 and re.search(r"[:=]", cells[0])):
+    is_fact = states_fact(cells) and not _are_units(cells)
+    if len(cells) != n_columns or is_fact or (n_columns == 1 and re.search(r"[:=,;\t]", cells[0])):
         return []
     above.pop()
     return cells
 
 
 def _are_units(titles: Sequence[str]) -> bool:
+    """Whether the cells of a line are units, one of voltage or time among them."""
     units = [millivolts_in(title) is not None or title.lower() in SECONDS for title in titles if title]
-    return bool(units) and all(units)
+    return any(units) and all(
+        one or title.lower() in _OTHER_UNITS for one, title in zip(units, filter(None, titles), strict=True)
+    )
+
+
+def _columns(titles: Sequence[str], units: Sequence[str] = ()) -> tuple[Column, ...]:
+    """What the titles of all columns say, with a line of units below them, if there is one."""
+    found = [_column(title) for title in titles]
+    if units:
+        found = [replace(one, unit=one.unit or unit or None) for one, unit in zip(found, units, strict=True)]
+    names = normalise_leads(one.name for one in found)
+    return tuple(
+        replace(one, name=name, kind="other" if one.kind == "lead" and is_other_signal(name) else one.kind)
+        for one, name in zip(found, names, strict=True)
+    )
 
 
 def _column(title: str) -> Column:
-    """What a column's title says."""
+    """What a column's title says by itself."""
     bracketed = _IN_BRACKETS.match(title)
     name, unit = (bracketed["name"].strip(), bracketed["unit"].strip()) if bracketed else (title, None)
     if _TIME.match(name):
@@ -193,27 +245,3 @@ def _column(title: str) -> Column:
     if suffixed and unit is None:
         return Column(suffixed["name"], unit=suffixed["unit"])
     return Column(name, unit=unit)
-
-
-def _facts(lines: Sequence[str]) -> dict[str, str]:
-    """Keys and values of lines such as `Sample Rate,300 Hz`, `# fs: 300` or `Device = X`."""
-    facts: dict[str, str] = {}
-    for line in lines:
-        text = line.strip().lstrip("#%/ ").replace('"', "")
-        match = _KEY_AND_VALUE.match(text)
-        if match and match["value"].strip():
-            facts.setdefault(match["key"].strip().lower(), match["value"].strip())
-    return facts
-
-
-def _iso_date(text: str) -> str | None:
-    """`27 Sep 1999` or an ISO date as ISO 8601."""
-    match = re.fullmatch(r"(\d{1,2})[ .-]([A-Za-z]{3})[a-z]*[ .-](\d{4})", text)
-    if match and match[2].lower() in _MONTHS:
-        return f"{match[3]}-{_MONTHS.index(match[2].lower()) + 1:02d}-{int(match[1]):02d}"
-    return text or None
-
-
-def _iso_time(text: str) -> str | None:
-    """`2021-12-17 12:58:58 +0800` as ISO 8601."""
-    return re.sub(r"\s+(?=[+-]\d\d:?\d\d$)", "", text) or None
