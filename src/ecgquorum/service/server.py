@@ -16,6 +16,7 @@ from ecgquorum.service.desk import Desk
 from ecgquorum.service.erasing import finish_erasures
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import models, tokens
+from ecgquorum.service.triaged_folder import TriagedFolder
 
 _GRACE_S = 10
 _KEEP_ALIVE_S = 15
@@ -38,9 +39,14 @@ class ModelChangedError(DeskError):
     """Open cases were classified by another model, and nobody has said what to do with them."""
 
 
-def open_desk(settings: Settings) -> Desk:
-    """Open the desk and migrate its database; a desk that other machines can reach must have tokens."""
+def open_desk(settings: Settings, triaged: TriagedFolder | None = None) -> Desk:
+    """Open the desk and migrate its database; a desk that other machines can reach must have tokens.
+
+    triaged: a folder that will be opened at it; one of another model is an error before anything is changed
+    """
     desk = Desk(settings)
+    if triaged:
+        triaged.check_model(desk.ensemble)
     desk.store.migrate()
     desk.load_secrets()
     desk.files.clear_abandoned()
@@ -68,7 +74,7 @@ def _use_model(desk: Desk) -> None:
                 "classify them again with --reclassify, or keep their results and classes with --keep-results"
             )
         now = desk.store.now()
-        models.register_model(session, now, desk.model_sha256, desk.model_name, desk.classes, desk.class_names)
+        models.register_model(session, now, desk.known_model)
         if n_others and desk.settings.reclassify:
             models.reclassify_open(session, now, desk.model_sha256)
 
