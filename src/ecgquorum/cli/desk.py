@@ -29,7 +29,8 @@ Database = Annotated[
 ]
 
 
-def _check_installed() -> None:
+def check_installed() -> None:
+    """Raise unless the packages of the desk are installed."""
     from importlib.util import find_spec
 
     missing = [name for name in ("alembic", "fastapi", "sqlalchemy", "uvicorn") if find_spec(name) is None]
@@ -94,7 +95,7 @@ def serve(
 
     Without tokens (`ecgquorum token add`) only this machine can use it. Ctrl-C stops it; nothing is lost.
     """
-    _check_installed()
+    check_installed()
     from ecgquorum.service.demo_desk import AUDIT_SHARE
     from ecgquorum.service.server import serve as run
     from ecgquorum.service.settings import Settings
@@ -248,17 +249,12 @@ def _parse_entry(text: str | None) -> tuple[int, str] | None:
 
 
 def _open_store(data: Path, database: str, must_exist: bool = False) -> "Store":
-    _check_installed()
+    check_installed()
     from ecgquorum.service.settings import Settings
-    from ecgquorum.service.store import Store
+    from ecgquorum.service.store.database import open_store
 
     settings = Settings(data=data, model="", database=database)
-    if must_exist and not database and not (data / "desk.sqlite").is_file():
-        raise DeskError(f"{data}: this is no folder of a review desk; choose one with --data")
-    data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    store = Store(settings.database_url)
-    store.migrate()
-    return store
+    return open_store(settings.database_url, data, must_exist=must_exist)
 
 
 app.add_typer(token_app, name="token", rich_help_panel=DESK)

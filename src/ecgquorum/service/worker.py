@@ -189,6 +189,4 @@ def store_trace(desk: Desk, recording_id: str, outcome: Outcome) -> StoredTrace 
     whole = outcome.whole
     desk.files.store_trace(recording_id, whole.signal)
     known = outcome.acquisition
-    return StoredTrace(
-        whole.rate_hz, whole.leads, whole.n_samples, desk.pseudonym(known.patient_id), known.time or ""
-    )
+    return StoredTrace(whole.rate_hz, whole.leads, whole.n_samples, desk.pseudonym(known.patient_id), known.time or "")
