@@ -37,7 +37,7 @@ def retrain(
 ) -> None:
     """Train again on the final verdicts of a review desk: build a cohort of its closed cases, and train a recipe on it.
 
-    The desk's random sample (`serve --audit`: recordings drawn whether they are doubtful or not) is the test part and is
+    The desk's random sample (`serve --audit`: recordings drawn whether they are doubtful or not) is the test part, and
     never trained on. Verdicts that are not one class are left out and counted. A patient's recordings stay in one part.
     """
     check_installed()
