@@ -1,4 +1,4 @@
-"""Below the paper: measurements, earlier recordings of the patient, windows of long recordings; blind where it must be."""
+"""Below the paper: measurements, earlier recordings of the patient, windows; blind where it must be."""
 
 import re
 
@@ -34,7 +34,7 @@ def write_dated(folder, name, patient, day, seed):
 def served(make_desk, classify, tmp_path):
     """A desk where all is open: its client, the desk, and ids by name; a long recording, and series of patients."""
     desk = make_desk(audit_share=1.0)
-    write(simulate("N", seed=5, seconds=63, leads=("ECG",)).recording, tmp_path / "long.npz")
+    write(simulate("N", seed=5, seconds=300, leads=("ECG",)).recording, tmp_path / "long.npz")
     with listening(desk) as address, httpx.Client(base_url=address, timeout=60) as client:
         ids = {"long": put(client, tmp_path / "long.npz").json()["id"]}
         for seed, (name, patient, day) in enumerate(SERIES):
@@ -65,7 +65,7 @@ def test_earlier_recordings_are_those_of_the_patient_and_show_readers_answers_on
     assert (middle["label"], middle["comments"], middle["state"] != "open") == ("A", ["as before"], True)
     with desk.store.read_session() as session:
         row = find_recording(session, ids["new"])
-        assert row.patient and "17" != row.patient and len(row.patient) == 64
+        assert row.patient and row.patient != "17" and len(row.patient) == 64
 
 
 @pytest.mark.parametrize("nobody", [None, "", "0000", "X", "Anonymous", " unknown "])
@@ -80,7 +80,7 @@ def test_windows_are_hidden_until_the_first_verdict(served):
     assert hidden.status_code == 409 and "first verdict" in hidden.json()["detail"]
     judge(client, ids["long"], "N")
     shown = client.get(f"/api/recordings/{ids['long']}/windows").json()
-    assert [one["start_s"] for one in shown["windows"]][:3] == [0.0, 6.0, 12.0] and len(shown["windows"]) >= 10
+    assert [one["start_s"] for one in shown["windows"]] == [6.0 * place for place in range(50)]
     assert shown["worst"] is not None
 
 
@@ -119,18 +119,13 @@ def test_the_case_page_shows_measurements_and_the_earlier_recording_at_the_same_
     expect(listed.nth(1)).to_contain_text("not closed yet")
     expect(page.locator("#comments")).to_contain_text("new since last year")
     expect(page.locator("#earlier .ecg-stage")).to_be_visible()
-    page.locator("#viewer [aria-label=Larger]").click()
-    main, earlier = (page.locator(f"{one} .ecg-stage") for one in ("#viewer", "#earlier"))
-    heights = []
-    for label in ("Larger", "Gain 20 mm/mV"):
+    for label, words in (
+        ("Larger", "25 mm/s 10 mm/mV shown at 125 %"),
+        ("Gain 20 mm/mV", "25 mm/s 20 mm/mV shown at 125 %"),
+    ):
         page.locator(f"#viewer [aria-label='{label}']").click()
-        page.wait_for_function(
-            "() => { const [a, b] = ['#viewer', '#earlier'].map((s) => document.querySelector(`${s} .ecg-stage`));"
-            " return a.clientHeight === b.clientHeight && a.clientHeight > 0; }"
-        )
-        heights.append(main.bounding_box()["height"])
-        assert earlier.bounding_box()["height"] == heights[-1]
-    assert heights[0] != heights[1]
+        for one in ("#viewer", "#earlier"):
+            expect(page.locator(f"{one} .ecg-ink")).to_have_attribute("aria-label", re.compile(re.escape(words)))
     expect(page.locator("#earlier .ecg-toolbar")).to_be_hidden()
     page.click("[data-earlier] >> nth=1")
     expect(listed.nth(1)).to_have_class("is-shown")
@@ -153,13 +148,12 @@ def test_a_click_on_the_windows_goes_there_and_nothing_is_shown_before_the_revea
     expect(chart).to_be_visible()
     assert page.locator("#viewer .ecg-stage").bounding_box() == paper, "the paper does not jump"
     page.evaluate(
-        "document.getElementById('viewer').addEventListener('ecg:moved', (e) => { window.movedTo = e.detail; })"
+        "document.getElementById('viewer').addEventListener('ecg:moved', (e) => (document.body.dataset.at = e.detail))"
     )
-    box = chart.bounding_box()
-    page.mouse.click(box["x"] + 0.5 * box["width"], box["y"] + 5)
-    page.wait_for_function("window.movedTo === 30")
-    expect(page.locator(".window-words")).to_contain_text("0:30 to 0:36")
+    chart.click(position={"x": 0.5 * chart.bounding_box()["width"], "y": 5})
+    expect(page.locator("body")).to_have_attribute("data-at", "150")
+    expect(page.locator(".window-words")).to_contain_text("2:30 to 2:36")
     page.click(".window-tools button >> nth=0")
     worst = client.get(f"/api/recordings/{ids['long']}/windows").json()
     start = worst["windows"][worst["worst"]]["start_s"]
-    expect(page.locator(".window-words")).to_contain_text(f"0:{int(start):02d} to")
+    expect(page.locator(".window-words")).to_contain_text(f"{int(start) // 60}:{int(start) % 60:02d} to")

@@ -1,4 +1,4 @@
-"""What stands below the paper of a case: measurements, windows of a long recording, earlier recordings of the patient."""
+"""What stands below the paper of a case: measurements, windows of a long recording, earlier recordings."""
 
 import threading
 from collections.abc import Sequence
