@@ -168,7 +168,7 @@ def audit_page(
         total, head = audit.head(session)
         hidden = open_cases(session)
         entries = [entry_values(row, hidden) for row in audit.latest(session, before or total + 1, _PAGE)]
-        check = desk.log_check.update(session)
+        check = desk.log_check.update(session, audit.CHECKED_AT_ONCE)
     return render_page(request, desk, who, "audit.html", entries=entries, total=total, head=head, check=check)
 
 
