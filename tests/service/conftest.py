@@ -166,7 +166,7 @@ def model(tiny_recipe, tmp_path_factory):
 @pytest.fixture(scope="session")
 def readers(model):
     """Processes that read recordings, shared by all desks of these tests."""
-    options = ReadOptions(load_ensemble(model).input, recording_bytes=TRACE_BYTES)
+    options = ReadOptions(load_ensemble(model).input, recording_bytes=TRACE_BYTES, identify=True)
     with reading_sandbox(options, SandboxLimits(1, seconds=60.0)) as running:
         yield running
 

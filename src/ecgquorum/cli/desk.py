@@ -7,14 +7,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgquorum.cli.application import DEFAULT_MODEL, DESK, Group, Lead, MemberName, app, folder_option
-from ecgquorum.cli.console import err, print_line, print_table
+from ecgquorum.cli.application import (
+    DEFAULT_MODEL,
+    DESK,
+    INTERRUPTED,
+    Group,
+    Identify,
+    Lead,
+    MemberName,
+    app,
+    folder_option,
+)
+from ecgquorum.cli.console import err, print_line, print_table, print_warning
 from ecgquorum.errors import DeskError
+from ecgquorum.progress import console_progress
 
 if TYPE_CHECKING:
     from ecgquorum.service.desk import Desk
     from ecgquorum.service.settings import Settings
     from ecgquorum.service.store import Store
+    from ecgquorum.service.triaged_folder import TriagedFolder
 
 token_app = typer.Typer(cls=Group, help="Access tokens of the review desk: add, list, revoke.", no_args_is_help=True)
 audit_app = typer.Typer(cls=Group, help="The review desk's audit log.", no_args_is_help=True)
@@ -27,7 +39,8 @@ Database = Annotated[
 ]
 
 
-def _check_installed() -> None:
+def check_installed() -> None:
+    """Raise unless the packages of the desk are installed."""
     from importlib.util import find_spec
 
     missing = [name for name in ("alembic", "fastapi", "sqlalchemy", "uvicorn") if find_spec(name) is None]
@@ -45,6 +58,10 @@ def serve(
         folder_option("The desk's folder: uploaded files, and its database unless --database. Default: desk."),
     ] = None,
     database: Database = "",
+    triage: Annotated[
+        Path | None,
+        typer.Option(help="Also open this triaged folder (triage --out), with its results; nothing is added twice."),
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(help=f"A bundle with a policy, or one that ships. Default: {DEFAULT_MODEL}; demo: {DEMO_MODEL}."),
@@ -55,6 +72,7 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
     lead: Lead = None,
+    identify: Identify = False,
     blind: Annotated[
         bool,
         typer.Option("--blind/--open", help="Hide the ensemble's answer until the reader has given a first verdict."),
@@ -87,10 +105,11 @@ def serve(
 
     Without tokens (`ecgquorum token add`) only this machine can use it. Ctrl-C stops it; nothing is lost.
     """
-    _check_installed()
+    check_installed()
     from ecgquorum.service.demo_desk import AUDIT_SHARE
     from ecgquorum.service.server import serve as run
     from ecgquorum.service.settings import Settings
+    from ecgquorum.service.triaged_folder import TriagedFolder
 
     share = audit if audit is not None else AUDIT_SHARE if demo else Settings.audit_share
     settings = Settings(
@@ -101,6 +120,7 @@ def serve(
         host=host,
         port=port,
         lead=lead,
+        identify=identify,
         blind_first=blind,
         audit_share=share,
         second_share=second,
@@ -112,7 +132,10 @@ def serve(
         uploader_quota_bytes=round(uploader_quota_gb * (1 << 30)),
         allowed_hosts=tuple(allow_host or ()),
     )
-    desk = _open_desk(settings)
+    triaged = TriagedFolder(triage) if triage else None
+    desk = _open_desk(settings, triaged)
+    if triaged:
+        _open_triaged(desk, triaged)
     where = f"[{host}]" if ":" in host else host
     print_line(f"review desk: http://{where}:{port}  (model {desk.model_name}; Ctrl-C stops it)")
     if desk.settings.tokens:
@@ -120,18 +143,32 @@ def serve(
     run(desk, demo=demo)
 
 
-def _open_desk(settings: "Settings") -> "Desk":
+def _open_triaged(desk: "Desk", triaged: "TriagedFolder") -> None:
+    try:
+        with console_progress("opening", err) as progress:
+            report = triaged.open_at(desk, progress)
+    except KeyboardInterrupt:
+        err.print("stopped; what was opened stays at the desk; the same command continues", markup=False)
+        raise typer.Exit(INTERRUPTED) from None
+    for problem in report.problems[:_MAX_PROBLEMS]:
+        print_warning(f"left out: {problem}")
+    if len(report.problems) > _MAX_PROBLEMS:
+        print_warning(f"left out: {len(report.problems) - _MAX_PROBLEMS} more")
+    print_line(f"{triaged.folder}: {report.sentence()}")
+
+
+def _open_desk(settings: "Settings", triaged: "TriagedFolder | None") -> "Desk":
     """Open the desk; if open cases are of another model, ask what to do where someone can answer."""
     from ecgquorum.service.server import ModelChangedError, open_desk
 
     try:
-        return open_desk(settings)
+        return open_desk(settings, triaged)
     except ModelChangedError as error:
         if not sys.stdin.isatty():
             raise
         err.print(str(error), markup=False)
         again = typer.confirm("Classify them again?")
-        return open_desk(replace(settings, reclassify=again))
+        return open_desk(replace(settings, reclassify=again), triaged)
 
 
 @token_app.command("add")
@@ -222,17 +259,12 @@ def _parse_entry(text: str | None) -> tuple[int, str] | None:
 
 
 def _open_store(data: Path, database: str, must_exist: bool = False) -> "Store":
-    _check_installed()
+    check_installed()
     from ecgquorum.service.settings import Settings
-    from ecgquorum.service.store import Store
+    from ecgquorum.service.store.database import open_store
 
     settings = Settings(data=data, model="", database=database)
-    if must_exist and not database and not (data / "desk.sqlite").is_file():
-        raise DeskError(f"{data}: this is no folder of a review desk; choose one with --data")
-    data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    store = Store(settings.database_url)
-    store.migrate()
-    return store
+    return open_store(settings.database_url, data, must_exist=must_exist)
 
 
 app.add_typer(token_app, name="token", rich_help_panel=DESK)

@@ -114,11 +114,11 @@ def _summarise(name: str, values: Sequence[float]) -> float | None:
 
 def _delineate(row: NDArray[np.float32], rate_hz: float) -> dict[str, float]:
     """Median intervals of one lead in ms; an interval that differs much from beat to beat is left out."""
-    import neurokit2  # here: optional, and slow to import
-
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of pandas, about how neurokit2 uses it
+            warnings.simplefilter("ignore")  # of pandas and scipy, about how neurokit2 uses them
+            import neurokit2  # here: optional, and slow to import
+
             clean = neurokit2.ecg_clean(row.astype(np.float64), sampling_rate=rate_hz)
             _, peaks = neurokit2.ecg_peaks(clean, sampling_rate=rate_hz)
             beats = peaks["ECG_R_Peaks"]

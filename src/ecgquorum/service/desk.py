@@ -1,5 +1,6 @@
 """The desk: settings, database, files and model in one object."""
 
+import hmac
 from functools import cached_property
 from typing import Any
 
@@ -15,12 +16,16 @@ from ecgquorum.service.outage import Outage
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store.audit import GrowingCheck
 from ecgquorum.service.store.database import DRAW_SECRET, SESSION_SECRET, Store
+from ecgquorum.service.store.models import KnownModel
 from ecgquorum.service.store.queue import AuditSample
 from ecgquorum.service.store.reviews import Reviewer, SecondReading
 from ecgquorum.service.store.tables import RecordingRow
 from ecgquorum.service.store.tokens import Actor
 from ecgquorum.service.throttle import Throttle
 from ecgquorum.triage import Policy, policy_of
+
+_NOBODY = ("anonymous", "anonymized", "anonymised", "anon", "unknown", "none", "n/a", "null", "patient", "test")
+"""What files say instead of a patient's number; two such recordings need not be of one person."""
 
 
 class Desk:
@@ -42,9 +47,17 @@ class Desk:
         self.model_sha256 = str(self.ensemble.card.get("weights_sha256", ""))
         self.model_name = str(self.ensemble.card.get("name", settings.model))
 
+    @property
+    def known_model(self) -> KnownModel:
+        """What the database stores of the model."""
+        spec = self.ensemble.input
+        return KnownModel(
+            self.model_sha256, self.model_name, self.classes, self.class_names, spec.leads, float(spec.rate_hz)
+        )
+
     @cached_property
     def audit_sample(self) -> AuditSample:
-        """The random sample of certain recordings that people review as well."""
+        """The random sample of recordings; the certain ones in it are reviewed as well."""
         return AuditSample(self.settings.audit_share, self.store.secret(DRAW_SECRET))
 
     @cached_property
@@ -61,6 +74,17 @@ class Desk:
         """Which cases are read by two."""
         sample = AuditSample(self.settings.second_share, self.store.secret(DRAW_SECRET))
         return SecondReading(sample, self.settings.second_classes)
+
+    @cached_property
+    def _patient_secret(self) -> bytes:
+        return self.store.secret(DRAW_SECRET)
+
+    def pseudonym(self, patient_id: str | None) -> str:
+        """A name for the patient that says nothing about them, the same for all recordings of one patient id."""
+        known = (patient_id or "").strip().casefold()
+        if not known.strip("0x-_. ") or known in _NOBODY:
+            return ""
+        return hmac.digest(self._patient_secret, f"patient/{known}".encode(), "sha256").hex()
 
     def reviewer(self, actor: Actor) -> Reviewer:
         """The actor as a reviewer, at this moment."""

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from statistics import median
 from typing import Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -18,7 +19,6 @@ from ecgquorum.service.reader_metrics import Readers, measure_readers
 from ecgquorum.service.store import audit, worklist
 from ecgquorum.service.store.reviews import FINAL, FIRST
 from ecgquorum.service.store.tables import CLOSED, RecordingRow, ResultRow, State, VerdictRow
-from ecgquorum.service.views import seconds_between
 from ecgquorum.triage import Budget, Policy, Threshold
 
 _STEPS_S = (60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400)
@@ -124,8 +124,8 @@ def compute_metrics(session: Session, desk: Desk) -> DeskMetrics:
     uploaded = session.scalars(select(RecordingRow.uploaded_at).where(RecordingRow.state != State.MERGED)).all()
     closed = [one.closed_at for one in rows if one.closed_at]
     step_s, steps = _time_steps(uploaded, results, closed)
-    answer_s = [seconds_between(one.completed_at, one.at) for one in rows if one.completed_at]
-    review_s = [seconds_between(one.at, one.closed_at) for one in rows if one.closed_at]
+    answer_s = _median_between([(one.completed_at, one.at) for one in rows if one.completed_at])
+    review_s = _median_between([(one.at, one.closed_at) for one in rows if one.closed_at])
     differed = [one for one in reviewed if one.first != one.label]
     audited = [one for one in reviewed if one.audited]
     return DeskMetrics(
@@ -140,10 +140,22 @@ def compute_metrics(session: Session, desk: Desk) -> DeskMetrics:
         drift=measure_drift([one.uncertainty for one in results], [one.score for one in results], desk.policy),
         step_s=step_s,
         steps=steps,
-        answer_s=median(answer_s) if answer_s else None,
-        review_s=median(review_s) if review_s else None,
+        answer_s=answer_s,
+        review_s=review_s,
         readers=measure_readers(session, desk.classes),
     )
+
+
+def _timestamps(times: Sequence[str]) -> NDArray[np.float64]:
+    """Stored times in seconds since 1970."""
+    return np.array([at[:-1] for at in times], dtype="datetime64[us]").astype(np.int64) / 1e6
+
+
+def _median_between(pairs: Sequence[tuple[str, str]]) -> float | None:
+    if not pairs:
+        return None
+    earlier, later = zip(*pairs, strict=True)
+    return float(np.median(_timestamps(later) - _timestamps(earlier)))
 
 
 def _read_results(session: Session, desk: Desk) -> list[_Classified]:
@@ -237,10 +249,10 @@ def _time_steps(
     moments = [*uploaded, *(one.at for one in results), *closed]
     if not moments:
         return _STEPS_S[0], []
-    first, last = (datetime.fromisoformat(at).timestamp() for at in (min(moments), max(moments)))
+    first, last = _timestamps([min(moments), max(moments)]).tolist()
     step_s = next((s for s in _STEPS_S if last // s - first // s < _MAX_STEPS), _STEPS_S[-1])
     counts = [
-        Counter(int(datetime.fromisoformat(at).timestamp() // step_s) for at in times)
+        Counter((_timestamps(times) // step_s).astype(int).tolist())
         for times in (
             uploaded,
             [one.at for one in results],

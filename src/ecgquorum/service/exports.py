@@ -24,6 +24,7 @@ from ecgquorum.service.store.tables import CLOSED, AuditRow, FileRow, RecordingR
 from ecgquorum.service.store.worklist import is_open_case
 from ecgquorum.triage.fhir import add_verdict, make_device, make_resources
 from ecgquorum.triage.fhir_elements import Resource
+from ecgquorum.triage.fhir_patient import make_patient, make_recorder
 
 _BATCH = 500
 _PIECE_BYTES = 1 << 18
@@ -36,6 +37,7 @@ COLUMNS = (
     "risk",
     "uncertainty",
     "audited",
+    "drawn",
     "reader",
     "n_readers",
     "comment",
@@ -106,6 +108,7 @@ def label_values(case: ClosedCase) -> dict[str, Any]:
         "risk": result.risk,
         "uncertainty": result.uncertainty,
         "audited": "yes" if case.row.audited else "no",
+        "drawn": "yes" if case.row.drawn else "no",
         "reader": _quote_formula(final.reader),
         "n_readers": case.row.n_readers,
         "comment": _quote_formula(final.comment),
@@ -222,6 +225,7 @@ def _ndjson(resource: Resource) -> bytes:
 
 
 def _resources(session: Session) -> Iterator[Resource]:
+    seen: set[str] = set()
     query = select(RecordingRow.id).where(RecordingRow.classified_at.is_not(None), ~is_open_case())
     ids = session.scalars(query.order_by(RecordingRow.classified_at, RecordingRow.id)).all()
     for batch in split_in_batches(ids, _BATCH):
@@ -234,7 +238,9 @@ def _resources(session: Session) -> Iterator[Resource]:
             finals = [each for each in verdicts[one] if each.stage == FINAL and each.round == current[one]]
             if finals:
                 resources = add_verdict(resources, result, finals[-1].label, finals[-1].at, names)
-            yield from resources
+            about = [one for one in (make_patient(result), make_recorder(result)) if one and one["id"] not in seen]
+            seen.update(one["id"] for one in about)
+            yield from (*about, *resources)
         session.expunge_all()
 
 

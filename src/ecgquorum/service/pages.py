@@ -9,6 +9,7 @@ from ecgquorum.service import charts
 from ecgquorum.service.api.admin_status import read_status
 from ecgquorum.service.api.dependencies import CurrentActor, CurrentDesk, RecordingId
 from ecgquorum.service.api.worklist_query import CaseFilter, ListFilter, RowsFilter
+from ecgquorum.service.case_details import list_earlier
 from ecgquorum.service.desk_metrics import current_metrics
 from ecgquorum.service.exports import entry_values, open_cases
 from ecgquorum.service.store import assignment, audit, models, reviews, worklist
@@ -95,6 +96,7 @@ def case_page(
         shown = reviews.may_see_answer(session, row, who.name, desk.settings.blind_first)
         readers = assignment.list_readers(session, desk.store.now())
         names = models.classes_of(session, reviews.latest_result(session, row.id))[1] if row.classified_at else {}
+        earlier = list_earlier(session, row)
     bars = None
     if answer := case.answer:
         bars = charts.class_bars(answer.raw_member_probabilities, answer.probabilities, case.classes)
@@ -110,6 +112,7 @@ def case_page(
         previous=previous,
         shown=shown and case.answer is not None,
         bars=bars,
+        earlier=earlier,
         classes=[(name, names.get(name, "")) for name in case.classes],
         may_judge=Role.READER in who.roles,
         may_administer=Role.ADMIN in who.roles,
@@ -165,7 +168,7 @@ def audit_page(
         total, head = audit.head(session)
         hidden = open_cases(session)
         entries = [entry_values(row, hidden) for row in audit.latest(session, before or total + 1, _PAGE)]
-        check = desk.log_check.update(session)
+        check = desk.log_check.update(session, audit.CHECKED_AT_ONCE)
     return render_page(request, desk, who, "audit.html", entries=entries, total=total, head=head, check=check)
 
 

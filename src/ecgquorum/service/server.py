@@ -1,10 +1,12 @@
 """Serve the desk until a signal stops it."""
 
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from types import FrameType
 
 import uvicorn
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
 
 from ecgquorum.errors import DeskError
@@ -15,7 +17,8 @@ from ecgquorum.service.demo_desk import fill_demo
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.erasing import finish_erasures
 from ecgquorum.service.settings import Settings
-from ecgquorum.service.store import models, tokens
+from ecgquorum.service.store import audit, models, tokens
+from ecgquorum.service.triaged_folder import TriagedFolder
 
 _GRACE_S = 10
 _KEEP_ALIVE_S = 15
@@ -38,9 +41,14 @@ class ModelChangedError(DeskError):
     """Open cases were classified by another model, and nobody has said what to do with them."""
 
 
-def open_desk(settings: Settings) -> Desk:
-    """Open the desk and migrate its database; a desk that other machines can reach must have tokens."""
+def open_desk(settings: Settings, triaged: TriagedFolder | None = None) -> Desk:
+    """Open the desk and migrate its database; a desk that other machines can reach must have tokens.
+
+    triaged: a folder that will be opened at it; one of another model is an error before anything is changed
+    """
     desk = Desk(settings)
+    if triaged:
+        triaged.check_model(desk.ensemble)
     desk.store.migrate()
     desk.load_secrets()
     desk.files.clear_abandoned()
@@ -68,7 +76,7 @@ def _use_model(desk: Desk) -> None:
                 "classify them again with --reclassify, or keep their results and classes with --keep-results"
             )
         now = desk.store.now()
-        models.register_model(session, now, desk.model_sha256, desk.model_name, desk.classes, desk.class_names)
+        models.register_model(session, now, desk.known_model)
         if n_others and desk.settings.reclassify:
             models.reclassify_open(session, now, desk.model_sha256)
 
@@ -87,10 +95,23 @@ def server_config(application: ASGIApp, host: str = "127.0.0.1", port: int = 0) 
     )
 
 
+def _check_log(desk: Desk) -> None:
+    """Check the whole audit log once, in parts, so that a page about it finds this done."""
+    known = -1
+    with suppress(SQLAlchemyError):  # a database that is down: the page goes on with the check
+        while True:
+            with desk.store.read_session() as session:
+                check = desk.log_check.update(session, audit.CHECKED_AT_ONCE)
+            if check.n_entries == known or check.problem:
+                return
+            known = check.n_entries
+
+
 def serve(desk: Desk, *, demo: bool = False) -> None:
     """Serve until Ctrl-C or another signal."""
     application, changes = desk_application(desk)
     config = server_config(application, host=desk.settings.host, port=desk.settings.port)
+    threading.Thread(target=_check_log, args=(desk,), name="log-check", daemon=True).start()
     if demo:
         threading.Thread(target=fill_demo, args=(desk,), name="demo", daemon=True).start()
     try:

@@ -18,6 +18,7 @@ class Settings:
     blind_first:  the ensemble's result is shown only after the reader's first verdict
     audit_share:  proportion of certain recordings that people review as well
     claim_s:      how long a reader's claim on a case lasts · worker_claim_s: how long a worker's claim lasts
+    identify:     keep what files state about patient, time and device, and show it to readers
     undo_s:       how long a reader can withdraw a final verdict
     second_share: proportion of cases that a second reader reads as well · second_classes: classes that always are
     reclassify:   whether open cases of another model are classified again; None: refuse to start if there are any
@@ -34,6 +35,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8000
     lead: str | None = None
+    identify: bool = False
     tokens: bool = False
     blind_first: bool = True
     audit_share: float = 0.02

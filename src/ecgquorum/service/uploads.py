@@ -52,19 +52,25 @@ async def receive_upload(
 ) -> UploadOutcome:
     """Store an uploaded file; when this returns, it is synced to disk. The same bytes again change nothing."""
     name = clean_name(name)
+    limit = check_acceptable(desk, name, declared_bytes or 0)
+    await anyio.to_thread.run_sync(check_quota, desk, uploader, declared_bytes or 0)
+    kept = await desk.files.store(chunks, limit)
+    return await anyio.to_thread.run_sync(partial(_add_file, desk, uploader, name, kept))
+
+
+def check_acceptable(desk: Desk, name: str, n_bytes: int) -> int:
+    """The most bytes that a file of this name may have; raises if its suffix is unknown or it has more."""
     ending = suffix_of(name)
     limit = min(desk.settings.upload_bytes, _HEADER_BYTES) if ending == HEADER else desk.settings.upload_bytes
     if ending not in ("", *KNOWN_ENDINGS):
         raise UnsupportedFormatError(f"files named *{ending} are not supported; expected a recording ({FORMATS})")
-    if declared_bytes is not None and declared_bytes > limit:
-        raise TooLargeError(f"the file has {declared_bytes} bytes, more than the limit of {limit}; split the recording")
-    await anyio.to_thread.run_sync(_check_quota, desk, uploader, declared_bytes or 0)
-    kept = await desk.files.store(chunks, limit)
-    return await anyio.to_thread.run_sync(partial(_add_file, desk, uploader, name, ending, kept))
+    if n_bytes > limit:
+        raise TooLargeError(f"the file has {n_bytes} bytes, more than the limit of {limit}; split the recording")
+    return limit
 
 
-def _add_file(desk: Desk, uploader: str, name: str, ending: str, kept: StoredFile) -> UploadOutcome:
-    file = _inspect(desk, name, ending, kept)
+def _add_file(desk: Desk, uploader: str, name: str, kept: StoredFile) -> UploadOutcome:
+    file = inspect_file(desk, name, kept)
     with desk.store.write_session() as session:
         if not desk.files.path(kept.sha256).is_file():
             raise ConflictError("a recording with the same content was erased just now; upload the file again")
@@ -72,7 +78,8 @@ def _add_file(desk: Desk, uploader: str, name: str, ending: str, kept: StoredFil
         return UploadOutcome(row, is_new, missing_files(row, recordings.list_files(session, row.id)))
 
 
-def _check_quota(desk: Desk, uploader: str, n_bytes: int) -> None:
+def check_quota(desk: Desk, uploader: str, n_bytes: int) -> None:
+    """Raise if so many more bytes of this uploader would exceed a quota."""
     quotas = {"": desk.settings.quota_bytes, uploader: desk.settings.uploader_quota_bytes}
     for owner, quota in quotas.items():
         if not quota:
@@ -84,7 +91,9 @@ def _check_quota(desk: Desk, uploader: str, n_bytes: int) -> None:
             raise DiskFullError(f"{whose} {quota} bytes and has {used}; an administrator can erase recordings")
 
 
-def _inspect(desk: Desk, name: str, ending: str, kept: StoredFile) -> IncomingFile:
+def inspect_file(desk: Desk, name: str, kept: StoredFile) -> IncomingFile:
+    """What kind of file it is: a whole recording, a WFDB header, or a signal file."""
+    ending = suffix_of(name)
     alone = ending not in (HEADER, ".dat")
     signals: tuple[str, ...] = ()
     if ending == HEADER:

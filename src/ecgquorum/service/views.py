@@ -24,6 +24,7 @@ class Answer(BaseModel):
     raw_member_probabilities:   by member, numbered from 0
     uncertainty:                normalised mutual information; may exceed 1
     risk:                       estimated probability that the label is wrong
+    urgent_class:               the most urgent class of the recording or of a window; empty if none is urgent
     """
 
     label: str
@@ -35,6 +36,7 @@ class Answer(BaseModel):
     raw_probabilities: dict[str, float]
     raw_member_probabilities: list[dict[str, float]]
     risk: float | None
+    urgent_class: str
     model_sha256: str
     audited: bool
 
@@ -64,6 +66,8 @@ class Case(BaseModel):
     waiting_s: from the upload until it was classified or closed
     classes:   those of the model that classified it, to choose from
     quality_summary: the findings, those of several leads in one line
+    n_windows: of a long recording, which the ensemble classified one by one
+    acquisition: what the file states about patient, time and device, if the desk keeps it
     round:     1, and one more each time it was reopened · finished: whether you have read it in this round
     answer:    the ensemble's result; None while it is hidden or does not exist
     verdicts:  the reader's own while the case is open; all when it is closed, or when two disagree
@@ -81,6 +85,8 @@ class Case(BaseModel):
     seconds: float | None
     rate_hz: float | None
     leads: list[str]
+    n_windows: int
+    acquisition: list[str]
     has_trace: bool
     quality: str | None
     quality_reasons: list[str]
@@ -163,6 +169,8 @@ def _case(
         seconds=result.seconds if result else None,
         rate_hz=row.rate_hz,
         leads=[str(lead) for lead in row.leads or ()],
+        n_windows=len(result.windows) if result else 0,
+        acquisition=list(result.acquisition.lines()) if result else [],
         has_trace=row.rate_hz is not None,
         quality=str(result.quality.severity) if result else None,
         quality_reasons=list(result.quality.reasons) if result else [],
@@ -210,6 +218,7 @@ def _answer(row: RecordingRow, result: Result) -> Answer:
         raw_probabilities=dict(result.raw_probabilities),
         raw_member_probabilities=[dict(probs) for probs in result.raw_member_probabilities],
         risk=result.risk,
+        urgent_class=result.urgent_class,
         model_sha256=result.model_sha256,
         audited=row.audited,
     )

@@ -18,6 +18,7 @@ from ecgquorum.ensemble.predict_files import Outcome
 from ecgquorum.ensemble.result import Result
 from ecgquorum.preprocessing.prepare import PreparedRecording, ReadOptions, reading_sandbox
 from ecgquorum.preprocessing.quality import Quality
+from ecgquorum.recordings.acquisition import NOTHING_KNOWN
 from ecgquorum.recordings.discovery import RecordingPath, printable
 from ecgquorum.recordings.sandbox import Sandbox
 from ecgquorum.service.desk import Desk
@@ -115,7 +116,7 @@ def run_worker(settings: Settings, alive: Connection) -> None:
         torch.set_num_threads(max(1, torch.get_num_threads() // settings.workers))
     desk = Desk(settings)
     name = f"{socket.gethostname()[:32]}-{os.getpid()}-{secrets.token_hex(4)}"
-    options = ReadOptions(desk.ensemble.input, settings.lead, recording_bytes=TRACE_BYTES)
+    options = ReadOptions(desk.ensemble.input, settings.lead, recording_bytes=TRACE_BYTES, identify=True)
     with reading_sandbox(options) as readers:
         while _desk_is_alive(alive, 0.0):
             try:
@@ -154,16 +155,18 @@ def classify_some(desk: Desk, readers: Sandbox[Outcome], worker: str) -> int:
         paths = [stack.enter_context(desk.files.lay_out(one)) for one in files]
         outcomes = list(readers.run(paths))
     results = decide(desk.ensemble, Rules(desk.policy), outcomes)
-    results = [_rename(result, path, row) for result, path, row in zip(results, paths, rows, strict=True)]
-    traces = [_store_trace(desk, row.id, outcome) for row, outcome in zip(rows, outcomes, strict=True)]
+    results = [rename_result(result, path, row) for result, path, row in zip(results, paths, rows, strict=True)]
+    if not desk.settings.identify:
+        results = [dataclasses.replace(result, acquisition=NOTHING_KNOWN) for result in results]
+    traces = [store_trace(desk, row.id, outcome) for row, outcome in zip(rows, outcomes, strict=True)]
     with store.write_session() as session:
         for result, trace in zip(results, traces, strict=True):
             queue.store_result(session, store.now(), worker, result, trace, desk.audit_sample)
     return len(rows)
 
 
-def _rename(result: Result, path: RecordingPath, row: RecordingRow) -> Result:
-    """Replace the temporary path in a result by the id and the name of the recording at the desk."""
+def rename_result(result: Result, path: RecordingPath, row: RecordingRow) -> Result:
+    """Replace the path in a result by the id and the name of the recording at the desk."""
 
     def clean(text: str) -> str:
         return printable(text.replace(str(path), row.name).replace(f"{path.tree}{os.sep}", ""))
@@ -179,9 +182,11 @@ def _rename(result: Result, path: RecordingPath, row: RecordingRow) -> Result:
     )
 
 
-def _store_trace(desk: Desk, recording_id: str, outcome: Outcome) -> StoredTrace | None:
+def store_trace(desk: Desk, recording_id: str, outcome: Outcome) -> StoredTrace | None:
+    """Store the samples for the viewer; None if the recording could not be read."""
     if not isinstance(outcome, PreparedRecording) or outcome.whole is None:
         return None
     whole = outcome.whole
     desk.files.store_trace(recording_id, whole.signal)
-    return StoredTrace(whole.rate_hz, whole.leads, whole.n_samples)
+    known = outcome.acquisition
+    return StoredTrace(whole.rate_hz, whole.leads, whole.n_samples, desk.pseudonym(known.patient_id), known.time or "")

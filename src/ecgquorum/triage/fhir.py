@@ -35,6 +35,7 @@ from ecgquorum.triage.fhir_elements import (
 )
 from ecgquorum.triage.fhir_measurements import Measure, list_measurements
 from ecgquorum.triage.fhir_patient import make_context, make_patient, make_recorder, make_recording_facts
+from ecgquorum.triage.worklist import read_worklist
 
 REPORTED, REPEATED, UNHASHED = "reported", "repeated", "unhashed"
 """A recording has a report; another recording with the same content has it; its files could not be hashed."""
@@ -64,7 +65,6 @@ def write_fhir(worklist: Path, out: Path, card: Mapping[str, Any]) -> Counter[st
     with ExitStack() as stack:
         # closed in reverse order: a report never refers to a resource that is not written yet
         files = {kind: stack.enter_context(atomic_file(out / f"{kind}.ndjson")) for kind in _TYPES}
-        lines = stack.enter_context(worklist.open(encoding="utf-8"))
         seen = stack.enter_context(closing(sqlite3.connect("")))  # spills to disk when it grows
         seen.execute("CREATE TABLE seen (sha256 TEXT PRIMARY KEY) WITHOUT ROWID")
 
@@ -72,8 +72,7 @@ def write_fhir(worklist: Path, out: Path, card: Mapping[str, Any]) -> Counter[st
             return bool(seen.execute("INSERT OR IGNORE INTO seen VALUES (?)", (key,)).rowcount)
 
         _write(files, [make_device(card)])
-        for line in lines:
-            result = Result.from_json(json.loads(line))
+        for result in read_worklist(worklist):
             if result.decision == SKIPPED:
                 continue
             if not result.sha256:

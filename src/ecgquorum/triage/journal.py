@@ -9,7 +9,7 @@ import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -65,6 +65,18 @@ class JournalEntry:
     result: Result
     stamp: str = ""
     preview: TracePreview = NO_PREVIEW
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """What all results of a journal were computed with, as `Journal` was given it; changes nothing."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            found = json.loads(database.execute("SELECT facts FROM about").fetchone()[0])
+    except (sqlite3.Error, TypeError, ValueError) as error:
+        raise TriageError(f"{path}: expected the journal of a triage, found: {error}") from error
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise TriageError(f"{path}: the journal is of another version; triage again into another folder")
+    return found
 
 
 class Journal:

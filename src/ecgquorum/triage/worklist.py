@@ -3,6 +3,7 @@
 import csv
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from ecgquorum.ensemble.result import (
     UNREADABLE,
     Result,
 )
+from ecgquorum.errors import TriageError
 from ecgquorum.preprocessing.prepare import TracePreview
 from ecgquorum.report.ecg_paper import LARGE_MM, STANDARD
 from ecgquorum.report.templates import load_template
@@ -89,6 +91,16 @@ def write_worklist(
     content = page.render(rows=rows, summary=summary, title=title, sentence=sentence, scale=STANDARD)
     write_atomic(out / "worklist.html", content)
     return summary
+
+
+def read_worklist(path: Path) -> Iterator[Result]:
+    """The results in a `worklist.jsonl`, in order."""
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                yield Result.from_json(json.loads(line))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise TriageError(f"{path}, line {number}: expected a result of triage, found: {error!r}") from error
 
 
 def plot_paths(out: Path, result: Result) -> tuple[Path, Path]:

@@ -3,6 +3,7 @@
 from ecgquorum.service.api import (
     admin_status,
     administration,
+    case_details,
     desk_metrics,
     exports,
     maps,
@@ -18,6 +19,7 @@ ROUTERS = (
     administration.router,
     admin_status.router,
     maps.router,
+    case_details.router,
     desk_metrics.router,
     exports.router,
 )

@@ -25,7 +25,7 @@ async function redraw() {
   };
   const revealed = review().dataset.revealed;
   const hadFocus = review().contains(document.activeElement);
-  await refresh("review");
+  await refresh("review", "comments");
   if (revealed === review().dataset.revealed && before.chosen.length) {
     if (before.several) setSeveral(true);
     for (const button of review().querySelectorAll("[role=radio], [role=checkbox]")) {

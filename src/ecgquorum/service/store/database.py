@@ -101,6 +101,16 @@ class Store:
         self._engine.dispose()
 
 
+def open_store(url: str, data: Path, *, must_exist: bool = False) -> Store:
+    """Open and migrate the database of the desk in the folder `data`; `must_exist`: raise if there is no desk."""
+    if must_exist and url.startswith("sqlite") and not Path(make_url(url).database or "").is_file():
+        raise DeskError(f"{data}: this is no folder of a review desk; choose the one that `serve --data` was given")
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    store = Store(url)
+    store.migrate()
+    return store
+
+
 def _engine(url: str) -> Engine:
     try:
         parsed = make_url(url)

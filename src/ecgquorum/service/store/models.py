@@ -1,6 +1,7 @@
 """The models that have classified recordings at this desk; a result belongs to its model."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -10,18 +11,30 @@ from ecgquorum.service.store.tables import ModelRow, RecordingRow, ResultRow, St
 from ecgquorum.service.store.worklist import is_latest_result, is_open_case
 
 
-def register_model(
-    session: Session, at: str, sha256: str, name: str, classes: Sequence[str], class_names: Mapping[str, str]
-) -> None:
-    """Store the model's name and classes, and note in the audit log that the desk now uses it."""
-    if newest_model(session) == sha256:
-        return
-    row = session.get(ModelRow, sha256)
+@dataclass(frozen=True)
+class KnownModel:
+    """What the desk stores of a model: its hash, name, classes, and the leads and rate of its input."""
+
+    sha256: str
+    name: str
+    classes: Sequence[str]
+    class_names: Mapping[str, str]
+    leads: Sequence[str]
+    rate_hz: float
+
+
+def register_model(session: Session, at: str, model: KnownModel) -> None:
+    """Store what is known of the model, and note in the audit log that the desk now uses it."""
+    classes = list(model.classes)
+    row = session.get(ModelRow, model.sha256)
+    is_new = newest_model(session) != model.sha256
     if row is None:
-        row = ModelRow(sha256=sha256, name=name, classes=list(classes), class_names=dict(class_names), used_at=at)
+        row = ModelRow(sha256=model.sha256, name=model.name, classes=classes, class_names=dict(model.class_names))
         session.add(row)
-    row.used_at = at
-    audit.append(session, at, "desk", "model", "", {"model": sha256, "name": name, "classes": list(classes)})
+    row.leads, row.rate_hz = list(model.leads), model.rate_hz
+    if is_new:
+        row.used_at = at
+        audit.append(session, at, "desk", "model", "", {"model": model.sha256, "name": model.name, "classes": classes})
 
 
 def newest_model(session: Session) -> str | None:

@@ -14,19 +14,26 @@ from ecgquorum.service.store import audit
 from ecgquorum.service.store.audit import document_sha256
 from ecgquorum.service.store.tables import RecordingRow, ResultRow, State
 
+_MOST_URGENT = 1000  # above any number of urgent classes
+
 
 @dataclass(frozen=True)
 class StoredTrace:
-    """Rate, leads and length of stored samples."""
+    """Rate, leads and length of stored samples.
+
+    patient: pseudonym of the patient · recorded_at: time of the first sample; empty where the file states none
+    """
 
     rate_hz: float
     leads: tuple[str, ...]
     n_samples: int
+    patient: str = ""
+    recorded_at: str = ""
 
 
 @dataclass(frozen=True)
 class AuditSample:
-    """A pseudo-random sample of the certain recordings for review, determined by a secret key."""
+    """A pseudo-random sample of all recordings, determined by a secret key; the certain ones in it are reviewed too."""
 
     share: float
     secret: bytes
@@ -71,11 +78,18 @@ def is_claimed_by(session: Session, recording_id: str, worker: str) -> bool:
 
 
 def store_result(
-    session: Session, at: str, worker: str, result: Result, trace: StoredTrace | None, sample: AuditSample
+    session: Session,
+    at: str,
+    worker: str,
+    result: Result,
+    trace: StoredTrace | None,
+    sample: AuditSample,
+    actor: str = "worker",
 ) -> bool:
     """Store a result, unless another worker was faster; returns whether it was stored.
 
     result: its `id` is that of the recording at the desk
+    actor:  who classified it, for the audit log
     """
     if not is_claimed_by(session, result.id, worker):
         return False
@@ -95,12 +109,14 @@ def store_result(
         )
     )
     row.state, row.classified_at, row.worker, row.worker_until = result.decision, at, None, None
-    row.audited = result.decision == CERTAIN and sample.includes(row.identity or "")
-    row.priority = result.risk or 0.0
+    row.drawn = sample.includes(row.identity or "")
+    row.audited = result.decision == CERTAIN and row.drawn
+    row.priority = _priority(result)
     if row.audited:
         row.priority = _priority_among_deferred(session, sample.number(row.identity or "", "priority"))
     if trace:
         row.rate_hz, row.leads, row.n_samples = trace.rate_hz, list(trace.leads), trace.n_samples
+        row.patient, row.recorded_at = trace.patient or None, trace.recorded_at or None
     details = {
         "model": result.model_sha256,
         "decision": result.decision,
@@ -109,8 +125,13 @@ def store_result(
         "risk": result.risk,
         "result_sha256": document_sha256(document),
     }
-    audit.append(session, at, "worker", "classified", result.id, details)
+    audit.append(session, at, actor, "classified", result.id, details)
     return True
+
+
+def _priority(result: Result) -> float:
+    """Urgent classes before all others, the most urgent first; among equals by risk, which is at most 1."""
+    return (result.risk or 0.0) + (0 if result.urgency is None else _MOST_URGENT - result.urgency)
 
 
 def _priority_among_deferred(session: Session, number: float) -> float:

@@ -139,14 +139,24 @@ def _complete(session: Session, at: str, row: RecordingRow) -> RecordingRow:
     hashes = [file.sha256 for file in list_files(session, row.id)]
     if None in hashes:
         return row
-    identity = hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(map(str, hashes)).encode()).hexdigest()
-    older = session.scalars(select(RecordingRow).where(RecordingRow.identity == identity)).first()
+    identity = content_identity([str(sha256) for sha256 in hashes])
+    older = find_content(session, identity)
     if older is not None:
         row.state, row.merged_into = State.MERGED, older.id
         return older
     row.identity, row.state, row.completed_at = identity, State.WAITING, at
     session.flush()
     return row
+
+
+def content_identity(hashes: Sequence[str]) -> str:
+    """The identity of a recording whose files have these hashes, in order."""
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def find_content(session: Session, identity: str) -> RecordingRow | None:
+    """The recording with this content, if the desk has it."""
+    return session.scalars(select(RecordingRow).where(RecordingRow.identity == identity)).first()
 
 
 def _recordings_with_file(session: Session, sha256: str, ending: str | None = None) -> Sequence[RecordingRow]:

@@ -43,6 +43,8 @@ class RecordingRow(Base):
     worker:       claim of a worker and its end · reader: claim of a reader and its end
     priority:     order of the worklist · audited: certain, and drawn for review
     urgent:       to be read first · assigned_to: the reader who should read it
+    drawn:        in the random sample of all recordings, doubtful or not; audited: drawn and certain
+    patient:      pseudonym of the patient whom the file states · recorded_at: when it was recorded, as the file states
     n_readers:    final verdicts that close the case · round: 1, and one more each time the case is reopened
     """
 
@@ -50,6 +52,7 @@ class RecordingRow(Base):
     __table_args__ = (
         Index("ix_recordings_state", "state", "audited"),
         Index("ix_recordings_reader_until", "reader_until"),
+        Index("ix_recordings_patient", "patient"),
     )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
@@ -76,6 +79,9 @@ class RecordingRow(Base):
     assigned_to: Mapped[str | None] = mapped_column(String(100))
     n_readers: Mapped[int] = mapped_column(default=1, server_default="1")
     round: Mapped[int] = mapped_column(default=1, server_default="1")
+    patient: Mapped[str | None] = mapped_column(String(64))
+    recorded_at: Mapped[str | None] = mapped_column(String(40))
+    drawn: Mapped[bool] = mapped_column(default=False, server_default=false())
 
 
 class FileRow(Base):
@@ -168,7 +174,10 @@ class SessionRow(Base):
 
 
 class ModelRow(Base):
-    """A model that has classified recordings here; a case offers the classes of its own model."""
+    """A model that has classified recordings here; a case offers the classes of its own model.
+
+    leads, rate_hz: of its input; None for a model of an older version
+    """
 
     __tablename__ = "models"
 
@@ -177,6 +186,8 @@ class ModelRow(Base):
     classes: Mapped[list[Any]]
     class_names: Mapped[dict[str, Any]]
     used_at: Mapped[str] = mapped_column(TIME)
+    leads: Mapped[list[Any] | None]
+    rate_hz: Mapped[float | None] = mapped_column(Float)
 
 
 class SenderRow(Base):

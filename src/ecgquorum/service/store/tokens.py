@@ -38,6 +38,9 @@ class Actor:
 LOCAL = Actor("local", frozenset(Role))
 """The user of this machine while tokens are off."""
 
+TRIAGE = "triage"
+"""The uploader of recordings that come from a triaged folder."""
+
 
 def hash_secret(secret: str) -> str:
     """Hash of a secret, as stored."""
@@ -51,7 +54,7 @@ def add_token(
     name = name.strip()
     if role not in set(Role):
         raise DeskError(f"--role: expected one of {', '.join(Role)}, found {role!r}")
-    if not name or len(name) > _MAX_NAME or not name.isprintable() or name == LOCAL.name:
+    if not name or len(name) > _MAX_NAME or not name.isprintable() or name in (LOCAL.name, TRIAGE):
         raise DeskError(f"expected a name of 1 to {_MAX_NAME} printable characters, found {name!r}")
     if session.scalars(select(TokenRow).where(TokenRow.name == name)).first():
         raise DeskError(

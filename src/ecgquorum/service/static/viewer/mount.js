@@ -2,7 +2,8 @@
  * Puts the viewer into `<div id="viewer" data-trace data-samples data-maps>`.
  *
  * The element dispatches `ecg:ready` and `ecg:error` (detail: the message). Dispatch `ecg:reveal` on it when the reader may
- * see the maps; with the attribute `data-revealed` they are asked for at once. Before that, nothing asks for them.
+ * see the maps, `ecg:go` (detail: seconds) to show another place; it dispatches `ecg:moved` (detail: seconds) and
+ * `ecg:chosen` (detail: layout, speed, gain, zoom). With `data-plain` it has no toolbar and follows another viewer; with the attribute `data-revealed` they are asked for at once. Before that, nothing asks for them.
  */
 
 import { make } from "./elements.js";
@@ -32,6 +33,7 @@ export async function mountViewer(element) {
     announce(element, "ecg:error", error.message);
     return null;
   }
+  element.addEventListener("ecg:go", (event) => viewer.goTo(event.detail));
   if (revealed && element.dataset.maps) await reveal();
   announce(element, "ecg:ready");
   return viewer;

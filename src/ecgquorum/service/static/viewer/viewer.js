@@ -31,6 +31,9 @@ export class Viewer {
     this.layouts = layouts;
     /** Up to this width of the window ten seconds fit into it at first, and the toolbar is short. */
     this.narrowPx = Number(root.dataset.narrow ?? 0);
+    /** Without a toolbar: the scale is that of another viewer, which it follows. */
+    this.plain = "plain" in root.dataset;
+    root.classList.toggle("ecg-plain", this.plain);
     const { fits = window.innerWidth <= this.narrowPx, ...chosen } = recall(browserStorage(), layouts);
     this.view = { ...this.view, ...chosen };
     this.fits = fits;
@@ -65,7 +68,7 @@ export class Viewer {
       this.#repaint();
     });
     this.screen = new ScreenPanel(() => this.#repaint(true));
-    this.overview = new Overview(this.recording, (startS) => this.#go({ ...this.view, startS: 0, offsetS: 0 }, startS));
+    this.overview = new Overview(this.recording, (startS) => this.goTo(startS));
     this.toolbar = new Toolbar(layouts, {
       choose: (patch) => this.choose(patch),
       zoom: (factor) => this.magnify(factor),
@@ -161,11 +164,27 @@ export class Viewer {
   }
 
   #remember() {
-    remember(browserStorage(), this.layouts, { ...(this.whole ?? this.view), fits: this.fits });
+    const choice = { ...(this.whole ?? this.view), fits: this.fits };
+    remember(browserStorage(), this.layouts, choice);
+    this.root.dispatchEvent(new CustomEvent("ecg:chosen", { detail: choice }));
+  }
+
+  /** Take over layout, speed, gain and zoom of another viewer. */
+  follow({ layout, speed, gain, zoom, fits }) {
+    const known = this.layouts.includes(layout) ? { layout } : {};
+    this.view = { ...this.view, ...known, speed, gain, zoom };
+    this.fits = fits;
+    this.#repaint(true);
+  }
+
+  /** Show the recording from this second on. @param {number} seconds */
+  goTo(seconds) {
+    this.#go({ ...this.view, startS: 0, offsetS: 0 }, seconds);
   }
 
   /** @param {number} factor @param {number} [atX] CSS pixels: what is there stays there */
   magnify(factor, atX = GUTTER_MM * this.geometry.pxPerMm) {
+    if (this.plain) return;
     const zoom = boundedZoom(this.view.zoom * factor, largestZoom(this.view, this.geometry));
     const heldS = rowSecondsAt(this.geometry, this.view, atX);
     const view = { ...this.view, zoom: Math.abs(zoom - 1) < 0.01 ? 1 : zoom, offsetS: 0 };
@@ -238,6 +257,9 @@ export class Viewer {
     const { view, geometry, recording, tiles } = this;
     drawTraces({ context, view, geometry, recording, tiles }, this.bands);
     this.overview.draw(view);
+    const atS = view.startS + view.offsetS;
+    if (atS !== this.atS) this.root.dispatchEvent(new CustomEvent("ecg:moved", { detail: atS }));
+    this.atS = atS;
     this.calipers.draw();
   }
 
