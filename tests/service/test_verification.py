@@ -65,6 +65,23 @@ def test_a_changed_result_or_state_is_found(used):
     assert f"the state of {ids[0]} has been changed: the audit log has amended, not certain" in found
 
 
+def test_an_open_case_that_was_hidden_or_removed_is_found(used):
+    desk, ids = used
+    with desk.store.read_session() as session:
+        rows = {one: session.get_one(RecordingRow, one) for one in ids[4:]}
+    deferred = next(one for one, row in rows.items() if row.state == "deferred")
+    found = change(desk, update(RecordingRow).where(RecordingRow.id == deferred).values(state="certain"))
+    assert found == [f"the state of {deferred} has been changed: the audit log has deferred, not certain"]
+    found = change(desk, update(RecordingRow).where(RecordingRow.id == deferred).values(state="merged"))
+    assert found == [f"the state of {deferred} has been changed: the audit log has deferred, not merged"]
+    found = change(desk, update(RecordingRow).where(RecordingRow.id == deferred).values(state="deferred", audited=True))
+    assert found == [f"whether {deferred} was drawn at random has been changed"]
+    for table in (VerdictRow, ResultRow, FileRow):
+        change(desk, delete(table).where(table.recording_id == deferred))
+    found = change(desk, delete(RecordingRow).where(RecordingRow.id == deferred))
+    assert f"recording {deferred} is missing" in found
+
+
 def test_a_changed_or_missing_byte_is_found(used):
     desk, ids = used
     with desk.store.read_session() as session:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import anyio.to_thread
-from sqlalchemy.orm import Session
 
 from ecgquorum.recordings.readers import FORMATS, claimed_suffixes
 from ecgquorum.recordings.wfdb_files import is_multi_segment, signal_files
@@ -60,7 +59,7 @@ async def receive_upload(
         raise UnsupportedFormatError(f"files named *{ending} are not supported; expected a recording ({FORMATS})")
     if declared_bytes is not None and declared_bytes > limit:
         raise TooLargeError(f"the file has {declared_bytes} bytes, more than the limit of {limit}; split the recording")
-    await anyio.to_thread.run_sync(_check_declared, desk, uploader, declared_bytes or 0)
+    await anyio.to_thread.run_sync(_check_quota, desk, uploader, declared_bytes or 0)
     kept = await desk.files.store(chunks, limit)
     return await anyio.to_thread.run_sync(partial(_add_file, desk, uploader, name, ending, kept))
 
@@ -73,25 +72,20 @@ def _add_file(desk: Desk, uploader: str, name: str, ending: str, kept: StoredFil
                 raise ConflictError("a recording with the same content was erased just now; upload the file again")
             row, is_new = recordings.add_file(session, desk.store.now(), uploader, file)
             if is_new:  # its length may not have been declared, and others may have come meanwhile
-                _check_quota(session, desk, uploader, 0)
+                _check_quota(desk, uploader, kept.n_bytes)
             return UploadOutcome(row, is_new, missing_files(row, recordings.list_files(session, row.id)))
     except HttpError:
         remove_unused(desk, [kept.sha256])
         raise
 
 
-def _check_declared(desk: Desk, uploader: str, n_bytes: int) -> None:
-    with desk.store.read_session() as session:
-        _check_quota(session, desk, uploader, n_bytes)
-
-
-def _check_quota(session: Session, desk: Desk, uploader: str, n_bytes: int) -> None:
-    """Refuse `n_bytes` more than is stored if they exceed a quota."""
+def _check_quota(desk: Desk, uploader: str, n_bytes: int) -> None:
     quotas = {"": desk.settings.quota_bytes, uploader: desk.settings.uploader_quota_bytes}
     for owner, quota in quotas.items():
         if not quota:
             continue
-        used = erasure.stored_bytes(session, owner)
+        with desk.store.read_session() as session:
+            used = erasure.stored_bytes(session, owner)
         if used + n_bytes > quota:
             whose = f"{owner} may store" if owner else "the desk may store"
             raise DiskFullError(f"{whose} {quota} bytes and has {used}; an administrator can erase recordings")
