@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from ecgquorum.errors import DeskError
 from ecgquorum.service.reader_metrics import cohen_kappa, fleiss_kappa
 
 from .conftest import give_token, listening, needs_chromium, playwright, put
@@ -102,8 +103,9 @@ def test_two_who_disagree_need_a_third_who_decides(team):
 
 
 def test_a_class_is_always_read_by_two_and_others_by_one(make_desk, examples, classify):
+    headers = {"Authorization": f"Bearer {give_token(make_desk(), 'Ann', 'admin')}"}
     desk = make_desk(audit_share=1.0, second_classes=("A",))
-    with listening(desk) as address, httpx.Client(base_url=address, timeout=60) as client:
+    with listening(desk) as address, httpx.Client(base_url=address, timeout=60, headers=headers) as client:
         for path in sorted(examples.glob("r*.npz")):
             put(client, path)
         classify(desk)
@@ -172,3 +174,12 @@ def test_next_does_not_lead_to_what_one_has_read(team, browser):
     page.goto(f"{address}/measures")
     playwright.expect(page.locator("main")).to_contain_text("Agreement between readers")
     page.context.close()
+
+
+def test_a_second_reader_needs_tokens_and_classes_of_the_model(make_desk):
+    with pytest.raises(DeskError, match="--second.*token add"):
+        make_desk(second_share=0.5)
+    give_token(make_desk(), "Ada", "reader")
+    with pytest.raises(DeskError, match="--second-class: 'AFIB' is not a class .* N, A, O, ~"):
+        make_desk(second_classes=("AFIB",))
+    make_desk(second_share=0.5, second_classes=("A",))

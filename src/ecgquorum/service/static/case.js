@@ -74,7 +74,8 @@ async function submit() {
   if (!verdict || busy) return;
   busy = true;
   try {
-    const now = await ask("POST", `${path}/verdicts`, verdict);
+    const stage = review().dataset.revealed === "yes" ? "final" : "first";
+    const now = await ask("POST", `${path}/verdicts`, { ...verdict, stage });
     [state, holder] = [now.state, now.claimed_by];
     const done = state !== "open" || now.finished;
     if (done) holds = false;

@@ -116,10 +116,13 @@ def add_verdict(
     reviewer: Reviewer,
     judgement: Judgement,
     second: SecondReading | None = None,
+    expected_stage: str | None = None,
 ) -> str:
     """Store a verdict of the reader who holds the case; returns its stage. The last final verdict closes the case.
 
     With blind first, the first verdict only reveals the ensemble's result; the next one is final.
+
+    expected_stage: raise if the verdict would be of the other stage, as of a request that is sent twice
     """
     _check_is_open(row)
     if claim_holder(row, reviewer.at) != reviewer.name:
@@ -127,6 +130,8 @@ def add_verdict(
     earlier = [verdict for verdict in list_verdicts(session, row.id) if verdict.reader == reviewer.name]
     has_first = any(verdict.round == row.round for verdict in earlier)
     stage = FIRST if reviewer.blind_first and not has_first else FINAL
+    if expected_stage not in (None, stage):
+        raise ConflictError(f"this is not your {expected_stage} verdict on the case; the next one is your {stage} verdict")
     if not reviewer.blind_first and not has_first:
         _add(session, row, reviewer, judgement, FIRST, was_blind=False)
         _log_verdict(session, row, reviewer, judgement, FIRST)
