@@ -19,7 +19,7 @@ from ecgquorum.service.desk import Desk
 from ecgquorum.service.identity import COOKIE, identify, note_activity
 from ecgquorum.service.outage import UNAVAILABLE, is_outage
 from ecgquorum.service.store.tokens import Actor
-from ecgquorum.service.templating import respond_to_error
+from ecgquorum.service.templating import render_page, respond_to_error
 
 CSRF_HEADER = "x-csrf-token"
 _SAFE = ("GET", "HEAD")
@@ -133,6 +133,9 @@ class AccessMiddleware:
 
     def _ask_for_token(self, request: Request) -> Response:
         if request.method in _SAFE and not request.url.path.startswith("/api/"):
+            if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+                # a link of another site does not send the cookie of the session; the same page by itself does
+                return render_page(request, self._desk, None, "again.html")
             query = f"?{request.url.query}" if request.url.query else ""
             back = f"{request.url.path}{query}"
             return RedirectResponse("/login" if back == "/" else f"/login?next={quote(back, safe='')}", 303)

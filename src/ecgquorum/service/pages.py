@@ -131,6 +131,7 @@ def upload_page(request: Request, desk: CurrentDesk, who: CurrentActor) -> HTMLR
         endings=",".join(KNOWN_ENDINGS),
         limit_mb=desk.settings.upload_bytes >> 20,
         leads=desk.ensemble.input.leads,
+        may_open=who.roles != {Role.UPLOADER},
     )
 
 
