@@ -271,3 +271,15 @@ def test_upload_to_verdict_in_either_database(database, make_desk, examples, cla
         assert client.get("/").status_code == client.get("/measures").status_code == 200
     with desk.store.read_session() as session:
         assert audit.verify_log(session).problem == ""
+
+
+def test_a_first_verdict_that_is_sent_twice_is_not_a_final_one(client, open_case):
+    client.put(f"/api/recordings/{open_case}/claim").raise_for_status()
+    verdict = {"label": "N", "stage": "first"}
+    assert client.post(f"/api/recordings/{open_case}/verdicts", json=verdict).status_code == 201
+    again = client.post(f"/api/recordings/{open_case}/verdicts", json=verdict)
+    assert again.status_code == 409 and "first verdict" in again.json()["detail"]
+    case = client.get(f"/api/recordings/{open_case}").json()
+    assert case["state"] == "open" and [one["stage"] for one in case["verdicts"]] == ["first"]
+    final = client.post(f"/api/recordings/{open_case}/verdicts", json={"label": "N", "stage": "final"})
+    assert final.status_code == 201 and final.json()["state"] != "open"

@@ -64,3 +64,19 @@ def test_a_truncated_log_is_detected_by_its_head_or_a_saved_one(log):
         session.get(HeadRow, 1).sha256 = session.get(AuditRow, 9).sha256
     assert verdict_on(log).problem == ""
     assert "entry 12 was expected" in verdict_on(log, noted).problem
+
+
+def test_a_log_that_grows_during_its_check_stays_valid(log, monkeypatch):
+    entries, check = audit.entries, audit.GrowingCheck()
+
+    def read_while_another_writes(session, after=0):
+        yield from entries(session, after)
+        with log.write_session() as other:
+            audit.append(other, log.now(), "you", "did", "another thing")
+
+    monkeypatch.setattr(audit, "entries", read_while_another_writes)
+    with log.read_session() as session:
+        assert check.update(session).problem == ""
+    monkeypatch.undo()
+    with log.read_session() as session:
+        assert (check.update(session).n_entries, check.update(session).problem) == (13, "")

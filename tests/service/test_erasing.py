@@ -3,9 +3,11 @@
 import httpx
 import pytest
 
+from ecgquorum.service.erasing import erase
 from ecgquorum.service.server import open_desk
 from ecgquorum.service.store import audit, verification
 from ecgquorum.service.store.tokens import Role
+from ecgquorum.triage.decide import decide
 
 from .conftest import give_token, listening, put
 
@@ -55,7 +57,7 @@ def test_an_erased_recording_leaves_only_a_tombstone(team, examples, classify):
 def test_an_interrupted_erasure_is_finished_at_the_next_start(team, examples, monkeypatch):
     desk, client, headers = team
     made = put(client, examples / "r0.npz", headers=headers["Una"]).json()["id"]
-    monkeypatch.setattr("ecgquorum.service.erasing._remove", lambda *_: None)  # as if killed here
+    monkeypatch.setattr("ecgquorum.service.erasing.remove_unused", lambda *_: None)  # as if killed here
     client.delete(f"/api/recordings/{made}", params={"reason": "x"}, headers=headers["Ann"]).raise_for_status()
     monkeypatch.undo()
     assert any(path.is_file() for path in (desk.files.folder / "files").rglob("*"))
@@ -110,3 +112,88 @@ def test_uploading_what_another_sent_gives_something_that_works(team, examples, 
             last = put(client, examples / name, headers=headers[who]).json()
     assert client.get(f"/api/recordings/{last['id']}", headers=headers["Uwe"]).json()["state"] == "waiting"
     classify(desk)
+
+
+def test_a_recording_that_others_were_merged_into_twice_can_be_erased(team, examples, tmp_path):
+    """Una's files became one recording, which became a part of Uwe's."""
+    desk, client, headers = team
+    header = b"two 2 500 100\ntwo-a.dat 16 1000/mV 16 0 0 0 0 I\ntwo-b.dat 16 1000/mV 16 0 0 0 0 II\n"
+    files = {"two.hea": header, "two-a.dat": b"a" * 200, "two-b.dat": b"b" * 200}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    for name in ("two-a.dat", "two-b.dat"):
+        put(client, tmp_path / name, headers=headers["Una"]).raise_for_status()
+    for name in files:
+        kept = put(client, tmp_path / name, headers=headers["Uwe"]).json()["id"]
+    assert put(client, tmp_path / "two.hea", headers=headers["Una"]).json()["id"] == kept
+    erased = client.delete(f"/api/recordings/{kept}", params={"reason": "x"}, headers=headers["Ann"])
+    assert erased.status_code == 200
+    assert not any(path.is_file() for path in (desk.files.folder / "files").rglob("*"))
+    assert verify(desk) == []
+
+
+def test_a_renamed_recording_stays_visible_to_all_who_sent_it(team, examples):
+    _, client, headers = team
+    made = put(client, examples / "r0.npz", "Miller.npz", headers=headers["Una"]).json()["id"]
+    put(client, examples / "r0.npz", "Mrs Miller.npz", headers=headers["Uwe"]).raise_for_status()
+    client.patch(f"/api/recordings/{made}", json={"name": "p17.npz"}, headers=headers["Ann"]).raise_for_status()
+    for who in ("Una", "Uwe"):
+        assert client.get(f"/api/recordings/{made}", headers=headers[who]).json()["name"] == "p17.npz"
+
+
+def test_refused_files_leave_nothing_on_the_disk(team, examples):
+    desk, client, headers = team
+    segments = b"many/2 1 500 100\none 50\ntwo 50\n"
+    for name, content in (("no-suffix", b"x" * 5000), ("many.hea", segments)):
+        refused = client.put("/api/recordings", params={"name": name}, content=content, headers=headers["Una"])
+        assert refused.status_code in (415, 422)
+    known = put(client, examples / "r0.npz", headers=headers["Una"]).json()["id"]
+    assert put(client, examples / "r0.npz", "no-suffix", headers=headers["Una"]).status_code == 415
+    assert [path.name for path in (desk.files.folder / "files").glob("??/*")] == [
+        client.get("/api/audit", headers=headers["Ann"]).json()["entries"][0]["details"]["sha256"]
+    ], "only the file of a recording stays, also when the same bytes are refused under another name"
+    assert client.get(f"/api/recordings/{known}", headers=headers["Una"]).status_code == 200
+    assert verify(desk) == []
+
+
+def test_a_quota_holds_for_bodies_of_unknown_length(make_desk, examples):
+    size = (examples / "r0.npz").stat().st_size
+    token = give_token(make_desk(), "Una", "uploader")
+    desk = make_desk(uploader_quota_bytes=size + size // 2)
+    with listening(desk) as address, httpx.Client(base_url=address, timeout=60) as client:
+
+        def send(number):
+            content = (examples / f"r{number}.npz").read_bytes()
+            pieces = (content[start : start + 1000] for start in range(0, len(content), 1000))
+            headers = {"Authorization": f"Bearer {token}"}
+            return client.put("/api/recordings", params={"name": f"r{number}.npz"}, content=pieces, headers=headers)
+
+        assert [send(number).status_code for number in (0, 1, 0)] == [201, 507, 200]
+        assert len([path for path in (desk.files.folder / "files").glob("??/*")]) == 1
+
+
+def test_a_recording_that_is_erased_while_it_is_classified_leaves_no_samples(team, examples, classify, monkeypatch):
+    desk, client, headers = team
+    made = put(client, examples / "r0.npz", headers=headers["Una"]).json()["id"]
+
+    def erase_meanwhile(*arguments):
+        client.delete(f"/api/recordings/{made}", params={"reason": "x"}, headers=headers["Ann"]).raise_for_status()
+        return decide(*arguments)
+
+    monkeypatch.setattr("ecgquorum.service.worker.decide", erase_meanwhile)
+    classify(desk)
+    assert list((desk.files.folder / "traces").iterdir()) == []
+
+
+def test_a_purge_spares_what_was_completed_meanwhile(team, examples, monkeypatch):
+    desk, client, headers = team
+    made = put(client, examples / "pair.hea", headers=headers["Una"]).json()["id"]
+
+    def complete_first(*arguments, **options):
+        assert put(client, examples / "pair.dat", headers=headers["Una"]).json()["state"] == "waiting"
+        return erase(*arguments, **options)
+
+    monkeypatch.setattr("ecgquorum.service.api.administration.erase", complete_first)
+    purged = client.delete("/api/recordings", params={"state": "incomplete", "reason": "x"}, headers=headers["Ann"])
+    assert purged.json() == {"erased": 0}
+    assert client.get(f"/api/recordings/{made}", headers=headers["Una"]).json()["state"] == "waiting"

@@ -1,5 +1,8 @@
 """Another model than before: results belong to their model, and nothing changes silently."""
 
+import io
+import zipfile
+
 import httpx
 import pytest
 
@@ -79,3 +82,23 @@ def test_open_cases_are_classified_again_on_request_but_not_those_with_a_verdict
     with back.store.read_session() as session:
         assert reviews.latest_result(session, other).model_sha256 == back.model_sha256
         assert models.count_open_of_others(session, back.model_sha256) == 0
+
+
+def test_a_case_that_is_classified_again_stays_blind_meanwhile(reviewed, make_desk, other_model, classify):
+    _, other = reviewed
+    desk = make_desk(model=str(other_model), reclassify=True)
+    with desk.store.read_session() as session:
+        label = reviews.latest_result(session, other).label
+    with listening(desk) as address, httpx.Client(base_url=address, timeout=60) as client:
+        case = client.get(f"/api/recordings/{other}").json()
+        assert (case["state"], case["answer"]) == ("waiting", None)
+        found = client.get("/api/recordings", params={"label": label, "state": "waiting"}).json()
+        assert found["total"] == 0, "a filter must not tell the class"
+        entries = client.get("/api/audit", params={"limit": 1000}).json()["entries"]
+        answers = [one["details"] for one in entries if (one["subject"], one["action"]) == (other, "classified")]
+        assert answers == [{"hidden": "until the case is closed"}]
+        assert client.get(f"/api/recordings/{other}/maps").status_code == 409
+        with zipfile.ZipFile(io.BytesIO(client.get("/api/export/fhir.zip").content)) as archive:
+            assert not any(other.encode() in archive.read(name) for name in archive.namelist())
+        classify(desk)
+        assert client.get(f"/api/recordings/{other}").json()["state"] == "open"

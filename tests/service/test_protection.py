@@ -131,3 +131,29 @@ def test_an_event_stream_ends_when_its_token_is_revoked(guarded):
             tokens.revoke_token(session, store.now(), "Bob")
         store.close()
         assert sum(1 for _ in lines) < 50  # it ends
+
+
+def test_slow_bodies_are_disconnected(desk, monkeypatch):
+    monkeypatch.setattr("ecgquorum.service.middleware._BODY_S", 1.0)
+    with listening(desk) as address:
+        host, port = address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=20) as slow:
+            head = "POST /api/session HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            slow.sendall(f"{head}Content-Length: 5000\r\n\r\n".encode())
+            slow.settimeout(0.2)
+            for _ in range(100):
+                slow.sendall(b" ")
+                try:
+                    assert slow.recv(1000).startswith(b"HTTP/1.1 400")
+                    return
+                except TimeoutError:
+                    continue
+            pytest.fail("a body of one byte after the other is read for ever")
+
+
+@pytest.mark.parametrize("last", [b"\xb2", b"9" * 5000, b"-1", b"x"])
+def test_a_strange_last_event_is_ignored(guarded, last):
+    _, client, token = guarded
+    headers = {b"Authorization": f"Bearer {token}".encode(), b"Last-Event-ID": last}
+    with client.stream("GET", "/api/events", headers=headers) as events:
+        assert events.status_code == 200 and next(events.iter_lines()) == "event: changed"

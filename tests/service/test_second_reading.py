@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from ecgquorum.errors import DeskError
 from ecgquorum.service.reader_metrics import cohen_kappa, fleiss_kappa
 
 from .conftest import give_token, listening, needs_chromium, playwright, put
@@ -102,8 +103,9 @@ def test_two_who_disagree_need_a_third_who_decides(team):
 
 
 def test_a_class_is_always_read_by_two_and_others_by_one(make_desk, examples, classify):
+    headers = {"Authorization": f"Bearer {give_token(make_desk(), 'Ann', 'admin')}"}
     desk = make_desk(audit_share=1.0, second_classes=("A",))
-    with listening(desk) as address, httpx.Client(base_url=address, timeout=60) as client:
+    with listening(desk) as address, httpx.Client(base_url=address, timeout=60, headers=headers) as client:
         for path in sorted(examples.glob("r*.npz")):
             put(client, path)
         classify(desk)
@@ -116,6 +118,41 @@ def test_a_class_is_always_read_by_two_and_others_by_one(make_desk, examples, cl
             states[case["id"]] = (last["state"] == "open", "A" in (first["answer"]["label"], label))
         assert all(is_open == expected for is_open, expected in states.values())
         assert any(is_open for is_open, _ in states.values())
+
+
+def test_metrics_tell_nothing_of_verdicts_on_open_cases(team):
+    _, clients, ids, _ = team
+    before = clients["Bob"].get("/api/measures").json()["readers"]
+    read(clients["Ada"], ids[0], "N", "A")
+    assert clients["Bob"].get("/api/measures").json()["readers"] == before
+    read(clients["Bob"], ids[0], "A", "A")
+    assert [one["reader"] for one in clients["Bob"].get("/api/measures").json()["readers"]["each"]] == ["Ada", "Bob"]
+
+
+def test_who_decides_in_a_new_round_does_not_see_earlier_rounds(team):
+    _, clients, ids, _ = team
+    case = ids[0]
+    for name in ("Ada", "Bob"):
+        read(clients[name], case, "~", "~")
+    clients["Ann"].post(f"/api/recordings/{case}/reopen", json={"reason": "test"}).raise_for_status()
+    read(clients["Ada"], case, "N", "N")
+    read(clients["Bob"], case, "A", "A")
+    seen = read(clients["Cem"], case, "O")["verdicts"]
+    assert {(one["reader"], one["label"]) for one in seen} == {("Ada", "N"), ("Bob", "A"), ("Cem", "O")}
+    page = clients["Cem"].get(f"/cases/{case}").text
+    assert page.count("Two readers disagree") == 1 and "Ada <b>~</b>" not in page
+
+
+def test_accuracy_counts_a_case_once_by_its_last_verdict(team):
+    _, clients, ids, _ = team
+    label = read(clients["Ada"], ids[0], "N")["answer"]["label"]
+    other = next(name for name in "NAO" if name != label)
+    clients["Ada"].post(f"/api/recordings/{ids[0]}/verdicts", json={"label": label}).raise_for_status()
+    read(clients["Bob"], ids[0], other, other)
+    read(clients["Cem"], ids[0], label, label)
+    metrics = clients["Ann"].get("/api/measures").json()
+    assert (metrics["agreement"][label]["count"], metrics["agreement"][label]["total"]) == (1, 1)
+    assert sum(sum(row.values()) for row in metrics["confusion"].values()) == 1
 
 
 @needs_chromium
@@ -137,3 +174,12 @@ def test_next_does_not_lead_to_what_one_has_read(team, browser):
     page.goto(f"{address}/measures")
     playwright.expect(page.locator("main")).to_contain_text("Agreement between readers")
     page.context.close()
+
+
+def test_a_second_reader_needs_tokens_and_classes_of_the_model(make_desk):
+    with pytest.raises(DeskError, match="--second.*token add"):
+        make_desk(second_share=0.5)
+    give_token(make_desk(), "Ada", "reader")
+    with pytest.raises(DeskError, match="--second-class: 'AFIB' is not a class .* N, A, O, ~"):
+        make_desk(second_classes=("AFIB",))
+    make_desk(second_share=0.5, second_classes=("A",))

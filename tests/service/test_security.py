@@ -133,6 +133,13 @@ def test_without_tokens_other_sites_and_other_hosts_are_refused(client, examples
     assert put(client, examples / "r0.npz").status_code == 201
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1/login?x=", "127.0.0.1#", "127.0.0.1\\x", "me@127.0.0.1", "127.0.0.1 x"])
+def test_a_host_header_is_a_host_and_nothing_more(guarded, host):
+    _, address, _ = guarded
+    for path in ("/api/admin", "/api/audit", "/api/measures"):
+        assert httpx.get(f"{address}{path}", headers={"Host": host}).status_code == 421
+
+
 def test_responses_have_security_headers(client):
     for path in ("/", "/login", "/api/health", "/static/desk.js", "/nowhere"):
         headers = client.get(path).headers

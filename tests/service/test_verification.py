@@ -1,11 +1,13 @@
 """The stored data agree with the audit log, and a changed label or byte is found and named; the log stays blind."""
 
+import hashlib
+
 import httpx
 import pytest
 from sqlalchemy import delete, select, update
 
-from ecgquorum.service.store import verification
-from ecgquorum.service.store.tables import FileRow, RecordingRow, ResultRow, VerdictRow
+from ecgquorum.service.store import audit, verification
+from ecgquorum.service.store.tables import AuditRow, FileRow, RecordingRow, ResultRow, VerdictRow
 
 from .conftest import listening, put
 
@@ -63,6 +65,23 @@ def test_a_changed_result_or_state_is_found(used):
     assert f"the state of {ids[0]} has been changed: the audit log has amended, not certain" in found
 
 
+def test_an_open_case_that_was_hidden_or_removed_is_found(used):
+    desk, ids = used
+    with desk.store.read_session() as session:
+        rows = {one: session.get_one(RecordingRow, one) for one in ids[4:]}
+    deferred = next(one for one, row in rows.items() if row.state == "deferred")
+    found = change(desk, update(RecordingRow).where(RecordingRow.id == deferred).values(state="certain"))
+    assert found == [f"the state of {deferred} has been changed: the audit log has deferred, not certain"]
+    found = change(desk, update(RecordingRow).where(RecordingRow.id == deferred).values(state="merged"))
+    assert found == [f"the state of {deferred} has been changed: the audit log has deferred, not merged"]
+    found = change(desk, update(RecordingRow).where(RecordingRow.id == deferred).values(state="deferred", audited=True))
+    assert found == [f"whether {deferred} was drawn at random has been changed"]
+    for table in (VerdictRow, ResultRow, FileRow):
+        change(desk, delete(table).where(table.recording_id == deferred))
+    found = change(desk, delete(RecordingRow).where(RecordingRow.id == deferred))
+    assert f"recording {deferred} is missing" in found
+
+
 def test_a_changed_or_missing_byte_is_found(used):
     desk, ids = used
     with desk.store.read_session() as session:
@@ -91,3 +110,23 @@ def test_the_log_hides_answers_and_verdicts_of_open_cases(used):
     shown = [one for one in entries if one["subject"] == closed and one["action"] == "classified"]
     assert shown[0]["details"]["class"] in "NAO~"
     assert exported.count('"hidden"') == page.count("hidden until") > 2
+
+
+def test_the_hash_of_a_hidden_verdict_cannot_be_guessed(used):
+    """The hash of an entry is public, and a verdict has few possible values: without a salt all could be tried."""
+    desk, ids = used
+    with listening(desk) as address, httpx.Client(base_url=address, timeout=60) as client:
+        entries = client.get("/api/audit", params={"limit": 1000}).json()["entries"]
+    hidden = [one for one in entries if one["subject"] in ids[2:] and "verdict" in one["action"]]
+    assert {one["action"] for one in hidden} == {"first verdict", "final verdict", "verdict withdrawn"}
+    comment = {"comment_sha256": hashlib.sha256(b"p waves?").hexdigest()}
+    for one in hidden:
+        guesses = [
+            {"label": label, "state": state, "round": 1, "kind": "class", "labels": [label]} | more
+            for label in "NAO~"
+            for state in ("deferred", "certain", "confirmed", "amended")
+            for more in ({}, comment)
+        ]
+        guesses += [{"stage": "final", "label": label, "round": 1} for label in "NAO~"]
+        for guess in guesses:
+            assert audit.entry_sha256(AuditRow(**one | {"details": guess})) != one["sha256"]

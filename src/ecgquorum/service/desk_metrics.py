@@ -98,12 +98,16 @@ class _Classified:
 
 @dataclass(frozen=True)
 class _Review:
-    """First and final verdict of a reader on a closed case, and the ensemble's label."""
+    """First and final verdict of a reader on a closed case, and the ensemble's label.
+
+    closes: whether it is the verdict that closed the case
+    """
 
     first: str
     final: str
     label: str
     audited: bool
+    closes: bool
 
 
 def current_metrics(desk: Desk) -> DeskMetrics:
@@ -127,15 +131,15 @@ def compute_metrics(session: Session, desk: Desk) -> DeskMetrics:
     answer_s = _median_between([(one.completed_at, one.at) for one in rows if one.completed_at])
     review_s = _median_between([(one.at, one.closed_at) for one in rows if one.closed_at])
     differed = [one for one in reviewed if one.first != one.label]
-    audited = [one for one in reviewed if one.audited]
+    closing = [one for one in reviewed if one.closes]
     return DeskMetrics(
         model=desk.model_name,
         policy=desk.policy.sentence(),
         counts=worklist.count_states(session),
         deferral=proportion(sum(one.decision == DEFERRED for one in results), len(results)),
-        agreement={name: _agreement([one for one in reviewed if one.label == name]) for name in desk.classes},
-        confusion=_confusion(reviewed, desk.classes),
-        audit=_agreement(audited),
+        agreement={name: _agreement([one for one in closing if one.label == name]) for name in desk.classes},
+        confusion=_confusion(closing, desk.classes),
+        audit=_agreement([one for one in closing if one.audited]),
         swayed=_agreement(differed),
         drift=measure_drift([one.uncertainty for one in results], [one.score for one in results], desk.policy),
         step_s=step_s,
@@ -184,21 +188,24 @@ def _read_results(session: Session, desk: Desk) -> list[_Classified]:
 
 def _reviews(session: Session, model_sha256: str) -> list[_Review]:
     verdicts: dict[str, dict[str, dict[str, str]]] = {}
+    last_reader: dict[str, str] = {}
     columns = VerdictRow.recording_id, VerdictRow.reader, VerdictRow.stage, VerdictRow.label
     current = select(*columns).join(RecordingRow, RecordingRow.id == VerdictRow.recording_id)
     for recording_id, reader, stage, label in session.execute(
         current.where(VerdictRow.round == RecordingRow.round).order_by(VerdictRow.id)
     ):
         verdicts.setdefault(recording_id, {}).setdefault(reader, {})[stage] = label
+        if stage == FINAL:
+            last_reader[recording_id] = reader
     rows = session.execute(
         select(RecordingRow.id, RecordingRow.audited, ResultRow.label)
         .join(ResultRow, ResultRow.recording_id == RecordingRow.id)
         .where(RecordingRow.state.in_(CLOSED), ResultRow.model_sha256 == model_sha256)
     )
     return [
-        _Review(stages.get(FIRST, stages[FINAL]), stages[FINAL], label, audited)
+        _Review(stages.get(FIRST, stages[FINAL]), stages[FINAL], label, audited, reader == last_reader[recording_id])
         for recording_id, audited, label in rows
-        for stages in verdicts.get(recording_id, {}).values()
+        for reader, stages in verdicts.get(recording_id, {}).items()
         if FINAL in stages
     ]
 

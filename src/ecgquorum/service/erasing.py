@@ -7,16 +7,21 @@ from ecgquorum.service.store import erasure
 from ecgquorum.service.store.tables import RecordingRow
 
 
-def erase(desk: Desk, rows: Sequence[RecordingRow], admin: str, reason: str) -> int:
-    """Erase recordings: first from the database, then from the disk; returns their number."""
+def erase(desk: Desk, ids: Sequence[str], admin: str, reason: str, state: str | None = None) -> int:
+    """Erase recordings: first from the database, then from the disk; returns their number.
+
+    state: only those that are still in it
+    """
     hashes: list[str] = []
-    for row in rows:
+    erased: list[str] = []
+    for one in ids:
         with desk.store.write_session() as session:
-            current = session.get(RecordingRow, row.id)
-            if current is not None:
-                hashes += erasure.erase_recording(session, current, desk.store.now(), admin, reason)
-    _remove(desk, hashes, [row.id for row in rows])
-    return len(rows)
+            row = session.get(RecordingRow, one)
+            if row is not None and state in (None, row.state):
+                hashes += erasure.erase_recording(session, row, desk.store.now(), admin, reason)
+                erased.append(one)
+    remove_unused(desk, hashes, erased)
+    return len(erased)
 
 
 def finish_erasures(desk: Desk) -> None:
@@ -25,11 +30,11 @@ def finish_erasures(desk: Desk) -> None:
         hashes = [one for one in erasure.erased_files(session) if desk.files.path(one).exists()]
         ids = [one for one in erasure.erased_ids(session) if desk.files.trace_path(one).exists()]
     if hashes or ids:
-        _remove(desk, hashes, ids)
+        remove_unused(desk, hashes, ids)
 
 
-def _remove(desk: Desk, hashes: Sequence[str], ids: Sequence[str]) -> None:
-    """Remove files that no recording has, under the write lock: an upload of the same bytes waits for it."""
+def remove_unused(desk: Desk, hashes: Sequence[str], ids: Sequence[str] = ()) -> None:
+    """Remove files that no recording has, and samples, under the write lock: an upload of the same bytes waits."""
     with desk.store.write_session() as session:
         for sha256 in erasure.unused_files(session, hashes):
             desk.files.path(sha256).unlink(missing_ok=True)

@@ -21,7 +21,7 @@ from ecgquorum.service.store import audit, models
 from ecgquorum.service.store.judgements import CLASS
 from ecgquorum.service.store.reviews import FINAL, FIRST
 from ecgquorum.service.store.tables import CLOSED, AuditRow, FileRow, RecordingRow, ResultRow, VerdictRow
-from ecgquorum.service.store.worklist import is_open_case
+from ecgquorum.service.store.worklist import is_blind_case
 from ecgquorum.triage.fhir import add_verdict, make_device, make_resources
 from ecgquorum.triage.fhir_elements import Resource
 from ecgquorum.triage.fhir_patient import make_patient, make_recorder
@@ -226,7 +226,7 @@ def _ndjson(resource: Resource) -> bytes:
 
 def _resources(session: Session) -> Iterator[Resource]:
     seen: set[str] = set()
-    query = select(RecordingRow.id).where(RecordingRow.classified_at.is_not(None), ~is_open_case())
+    query = select(RecordingRow.id).where(RecordingRow.classified_at.is_not(None), ~is_blind_case())
     ids = session.scalars(query.order_by(RecordingRow.classified_at, RecordingRow.id)).all()
     for batch in split_in_batches(ids, _BATCH):
         results, verdicts = _latest_results(session, batch), _verdicts(session, batch)
@@ -246,14 +246,14 @@ def _resources(session: Session) -> Iterator[Resource]:
 
 def audit_lines(session: Session) -> Iterator[str]:
     """The audit log as JSON lines."""
-    hidden = open_cases(session)
+    hidden = blind_cases(session)
     for row in audit.entries(session):
         yield json.dumps(entry_values(row, hidden), ensure_ascii=False) + "\n"
 
 
-def open_cases(session: Session) -> set[str]:
-    """Ids of all open cases."""
-    return set(session.scalars(select(RecordingRow.id).where(is_open_case())))
+def blind_cases(session: Session) -> set[str]:
+    """Ids of all cases whose result is hidden."""
+    return set(session.scalars(select(RecordingRow.id).where(is_blind_case())))
 
 
 def entry_values(row: AuditRow, hidden: Collection[str]) -> dict[str, Any]:

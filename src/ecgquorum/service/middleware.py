@@ -1,6 +1,7 @@
 """Middleware before every route: host, token, role and CSRF checks, body limit, security headers."""
 
 import hmac
+import math
 import time
 from urllib.parse import quote
 
@@ -18,13 +19,14 @@ from ecgquorum.service.desk import Desk
 from ecgquorum.service.identity import COOKIE, identify, note_activity
 from ecgquorum.service.outage import UNAVAILABLE, is_outage
 from ecgquorum.service.store.tokens import Actor
-from ecgquorum.service.templating import respond_to_error
+from ecgquorum.service.templating import render_page, respond_to_error
 
 CSRF_HEADER = "x-csrf-token"
 _SAFE = ("GET", "HEAD")
 _MAX_BODY = 1 << 16
 _MAX_PATH = 300
 _BODY_IDLE_S = 30.0
+_BODY_S = 60.0  # for all of a body that is no upload
 _STREAMED = ("PUT", "/api/recordings")
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -64,7 +66,7 @@ class AccessMiddleware:
             await send(message)
 
         request = Request(scope)
-        is_upload = (request.method, request.url.path) == _STREAMED
+        is_upload = (request.method, scope["path"]) == _STREAMED
         try:
             refusal = await self._check(request)
         except SQLAlchemyError as error:
@@ -95,7 +97,8 @@ class AccessMiddleware:
     async def _check(self, request: Request) -> Response | None:
         if not self._desk.settings.accepts_host(request.headers.get("host", "")):
             return self._error(request, 421, "the Host header does not name this desk")
-        allowed = roles_for(request.url.path)
+        path = request.scope["path"]  # what the router uses; request.url is made of the Host header as well
+        allowed = roles_for(path)
         if not allowed:
             return self._error(request, 404, "there is no such page or route")
         method = "GET" if request.method == "HEAD" else request.method
@@ -118,7 +121,7 @@ class AccessMiddleware:
                 request, 403, "no valid CSRF token; send the request from the desk's pages, or with an API token"
             )
         declared = request.headers.get("content-length", "0")
-        if (method, request.url.path) != _STREAMED and (not declared.isdigit() or int(declared) > _MAX_BODY):
+        if (method, path) != _STREAMED and (not declared.isdigit() or int(declared) > _MAX_BODY):
             return self._error(request, 413, f"the body has more than {_MAX_BODY} bytes")
         return None
 
@@ -130,6 +133,9 @@ class AccessMiddleware:
 
     def _ask_for_token(self, request: Request) -> Response:
         if request.method in _SAFE and not request.url.path.startswith("/api/"):
+            if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+                # a link of another site does not send the cookie of the session; the same page by itself does
+                return render_page(request, self._desk, None, "again.html")
             query = f"?{request.url.query}" if request.url.query else ""
             back = f"{request.url.path}{query}"
             return RedirectResponse("/login" if back == "/" else f"/login?next={quote(back, safe='')}", 303)
@@ -152,7 +158,7 @@ class AccessMiddleware:
             return False
         cookie = request.cookies.get(COOKIE, "")
         is_browser = origin is not None or "sec-fetch-site" in headers or bool(cookie)
-        if request.url.path == "/api/session" and request.method == "POST":
+        if request.scope["path"] == "/api/session" and request.method == "POST":
             return False  # it carries a token in its body, and its origin has been checked
         if not is_browser:
             return self._desk.settings.tokens
@@ -160,14 +166,18 @@ class AccessMiddleware:
 
 
 def _limit_body(receive: Receive, limit: int | None) -> Receive:
-    """Disconnect if a body exceeds its limit, whatever its Content-Length says, or if nothing of it comes for long."""
+    """Disconnect if a body exceeds its limit, whatever its Content-Length says, or if nothing of it comes for long.
+
+    A body with a limit must come as a whole within `_BODY_S`.
+    """
     n_bytes, is_complete = 0, False
+    latest = math.inf if limit is None else anyio.current_time() + _BODY_S
 
     async def limited() -> Message:
         nonlocal n_bytes, is_complete
         if is_complete:
             return await receive()
-        with anyio.move_on_after(_BODY_IDLE_S) as waiting:
+        with anyio.move_on_after(min(_BODY_IDLE_S, latest - anyio.current_time())) as waiting:
             message = await receive()
         if waiting.cancelled_caught:
             return {"type": "http.disconnect"}

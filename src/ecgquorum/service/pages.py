@@ -11,7 +11,7 @@ from ecgquorum.service.api.dependencies import CurrentActor, CurrentDesk, Record
 from ecgquorum.service.api.worklist_query import CaseFilter, ListFilter, RowsFilter
 from ecgquorum.service.case_details import list_earlier
 from ecgquorum.service.desk_metrics import current_metrics
-from ecgquorum.service.exports import entry_values, open_cases
+from ecgquorum.service.exports import blind_cases, entry_values
 from ecgquorum.service.store import assignment, audit, models, reviews, worklist
 from ecgquorum.service.store.tokens import Role
 from ecgquorum.service.store.worklist import SHOWN_STATES
@@ -134,6 +134,7 @@ def upload_page(request: Request, desk: CurrentDesk, who: CurrentActor) -> HTMLR
         endings=",".join(KNOWN_ENDINGS),
         limit_mb=desk.settings.upload_bytes >> 20,
         leads=desk.ensemble.input.leads,
+        may_open=who.roles != {Role.UPLOADER},
     )
 
 
@@ -166,7 +167,7 @@ def audit_page(
     """The audit log and the check of its hash chain."""
     with desk.store.read_session() as session:
         total, head = audit.head(session)
-        hidden = open_cases(session)
+        hidden = blind_cases(session)
         entries = [entry_values(row, hidden) for row in audit.latest(session, before or total + 1, _PAGE)]
         check = desk.log_check.update(session, audit.CHECKED_AT_ONCE)
     return render_page(request, desk, who, "audit.html", entries=entries, total=total, head=head, check=check)

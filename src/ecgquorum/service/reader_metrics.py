@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from pydantic import BaseModel
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from ecgquorum.service.proportions import Proportion, proportion
@@ -130,8 +130,11 @@ def _pairs(double: Sequence[Sequence[tuple[str, str]]]) -> list[ReaderPair]:
 def _statistics(session: Session) -> list[ReaderStatistics]:
     stages: dict[tuple[str, str, int], dict[str, tuple[str, str, str]]] = {}
     columns = VerdictRow.recording_id, VerdictRow.reader, VerdictRow.round, VerdictRow.stage
-    query = select(*columns, VerdictRow.label, VerdictRow.kind, VerdictRow.at)
-    for recording_id, reader, number, stage, label, kind, at in session.execute(query):
+    query = select(*columns, VerdictRow.label, VerdictRow.kind, VerdictRow.at).join(
+        RecordingRow, RecordingRow.id == VerdictRow.recording_id
+    )
+    is_over = or_(RecordingRow.state.in_(CLOSED), VerdictRow.round < RecordingRow.round)
+    for recording_id, reader, number, stage, label, kind, at in session.execute(query.where(is_over)):
         stages.setdefault((reader, recording_id, number), {})[stage] = label, kind, at
     by_reader: dict[str, list[dict[str, tuple[str, str, str]]]] = {}
     for (reader, _, _), both in sorted(stages.items()):

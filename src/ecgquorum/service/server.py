@@ -60,9 +60,23 @@ def open_desk(settings: Settings, triaged: TriagedFolder | None = None) -> Desk:
             f"--host {settings.host}: other machines can reach the desk, so it needs tokens, and there are none; "
             "add one first: ecgquorum token add NAME --role reader"
         )
-    _use_model(desk)
     desk.settings = replace(settings, tokens=settings.tokens or bool(known))
+    _check_second_reading(desk)
+    _use_model(desk)
     return desk
+
+
+def _check_second_reading(desk: Desk) -> None:
+    """A second reader needs a name of their own, and classes that the model has."""
+    settings = desk.settings
+    if (settings.second_share or settings.second_classes) and not settings.tokens:
+        raise DeskError(
+            "--second, --second-class: without tokens there is one reader, and a case would wait for another for ever; "
+            "add tokens first: ecgquorum token add NAME --role reader"
+        )
+    for name in settings.second_classes:
+        if name not in desk.classes:
+            raise DeskError(f"--second-class: {name!r} is not a class of {desk.model_name}: {', '.join(desk.classes)}")
 
 
 def _use_model(desk: Desk) -> None:

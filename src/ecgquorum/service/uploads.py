@@ -11,10 +11,12 @@ from ecgquorum.recordings.reader_protocol import HEAD_BYTES
 from ecgquorum.recordings.readers import FORMATS, claimed_suffixes, recognise_content
 from ecgquorum.recordings.wfdb_files import is_multi_segment, signal_files
 from ecgquorum.service.desk import Desk
+from ecgquorum.service.erasing import remove_unused
 from ecgquorum.service.files import StoredFile, suffix_of
 from ecgquorum.service.http_errors import (
     ConflictError,
     DiskFullError,
+    HttpError,
     TooLargeError,
     UnprocessableError,
     UnsupportedFormatError,
@@ -70,12 +72,18 @@ def check_acceptable(desk: Desk, name: str, n_bytes: int) -> int:
 
 
 def _add_file(desk: Desk, uploader: str, name: str, kept: StoredFile) -> UploadOutcome:
-    file = inspect_file(desk, name, kept)
-    with desk.store.write_session() as session:
-        if not desk.files.path(kept.sha256).is_file():
-            raise ConflictError("a recording with the same content was erased just now; upload the file again")
-        row, is_new = recordings.add_file(session, desk.store.now(), uploader, file)
-        return UploadOutcome(row, is_new, missing_files(row, recordings.list_files(session, row.id)))
+    try:
+        file = inspect_file(desk, name, kept)
+        with desk.store.write_session() as session:
+            if not desk.files.path(kept.sha256).is_file():
+                raise ConflictError("a recording with the same content was erased just now; upload the file again")
+            row, is_new = recordings.add_file(session, desk.store.now(), uploader, file)
+            if is_new:  # its length may not have been declared, and others may have come meanwhile
+                check_quota(desk, uploader, kept.n_bytes)
+            return UploadOutcome(row, is_new, missing_files(row, recordings.list_files(session, row.id)))
+    except HttpError:
+        remove_unused(desk, [kept.sha256])
+        raise
 
 
 def check_quota(desk: Desk, uploader: str, n_bytes: int) -> None:

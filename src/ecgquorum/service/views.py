@@ -150,12 +150,13 @@ def _case(
     now = desk.store.now()
     result = stored.result if stored else None
     is_open = reviews.is_open(row)
-    own = [verdict for verdict in verdicts if verdict.reader == actor.name and verdict.round == row.round]
-    is_shown = not (is_open and desk.settings.blind_first and not own)
+    current = [verdict for verdict in verdicts if verdict.round == row.round]
+    own = [verdict for verdict in current if verdict.reader == actor.name]
+    is_shown = not (reviews.is_blind(row) and desk.settings.blind_first and not own)
     ended = row.closed_at or (None if is_open else row.classified_at)
     holder = reviews.claim_holder(row, now)
     missing = missing_files(row, recordings.list_files(session, row.id)) if row.state == State.INCOMPLETE else ()
-    decides = bool(own) and row.n_readers > 2
+    visible = (current if own and row.n_readers > 2 else own) if reviews.is_blind(row) else verdicts
     return Case(
         id=row.id,
         name=sent_name(session, row, actor),
@@ -184,7 +185,7 @@ def _case(
         claimed_by=holder,
         claimed_until=row.reader_until if holder else None,
         answer=_answer(row, result) if result and is_shown and row.state != State.UNREADABLE else None,
-        verdicts=[_verdict(one) for one in (own if is_open and not decides else verdicts)],
+        verdicts=[_verdict(one) for one in visible],
     )
 
 

@@ -162,6 +162,8 @@ def classify_some(desk: Desk, readers: Sandbox[Outcome], worker: str) -> int:
     with store.write_session() as session:
         for result, trace in zip(results, traces, strict=True):
             queue.store_result(session, store.now(), worker, result, trace, desk.audit_sample)
+            if session.get(RecordingRow, result.id) is None:  # it was erased meanwhile
+                desk.files.trace_path(result.id).unlink(missing_ok=True)
     return len(rows)
 
 

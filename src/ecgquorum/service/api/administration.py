@@ -57,12 +57,12 @@ def erase_one(id: RecordingId, reason: Reason, desk: CurrentDesk, who: CurrentAc
     """Erase a recording with its files, results and verdicts; the audit log keeps that it was erased, and why."""
     with desk.store.read_session() as session:
         row = visible_row(session, who, id)
-    return Erased(erased=erase(desk, [row], who.name, reason))
+    return Erased(erased=erase(desk, [row.id], who.name, reason))
 
 
 @router.delete("", responses=error_responses())
 def purge(state: Literal["unreadable", "incomplete"], reason: Reason, desk: CurrentDesk, who: CurrentActor) -> Erased:
     """Erase all unreadable, or all incomplete recordings."""
     with desk.store.read_session() as session:
-        rows = session.scalars(select(RecordingRow).where(RecordingRow.state == state)).all()
-    return Erased(erased=erase(desk, rows, who.name, reason))
+        ids = session.scalars(select(RecordingRow.id).where(RecordingRow.state == state)).all()
+    return Erased(erased=erase(desk, ids, who.name, reason, state))

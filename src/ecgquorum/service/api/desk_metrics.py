@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from ecgquorum.service.api.dependencies import CurrentDesk, error_responses
 from ecgquorum.service.desk_metrics import DeskMetrics, current_metrics
-from ecgquorum.service.exports import entry_values, open_cases
+from ecgquorum.service.exports import blind_cases, entry_values
 from ecgquorum.service.store import audit
 
 router = APIRouter(prefix="/api", tags=["measures"])
@@ -50,6 +50,6 @@ def audit_log(
     with desk.store.read_session() as session:
         total, head = audit.head(session)
         rows = audit.latest(session, before or total + 1, limit)
-        hidden = open_cases(session)
+        hidden = blind_cases(session)
         entries = [AuditEntry.model_validate(entry_values(row, hidden)) for row in rows]
         return AuditPart(total=total, head=head, entries=entries)

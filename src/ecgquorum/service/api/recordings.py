@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Annotated
@@ -134,8 +135,8 @@ async def events(
 
     The stream ends when the token is revoked or the session ends.
     """
-    last = request.headers.get("last-event-id", "")
-    stream = _stream_changes(request, desk, changes, int(last) if last.isdigit() else since)
+    last = re.fullmatch("[0-9]{1,10}", request.headers.get("last-event-id", ""))
+    stream = _stream_changes(request, desk, changes, int(last[0]) if last else since)
     return StreamingResponse(stream, media_type="text/event-stream")
 
 

@@ -14,12 +14,16 @@ router = APIRouter(prefix="/api/recordings/{id}", tags=["reviews"])
 
 
 class NewVerdict(BaseModel):
-    """One class (`label`), several (`labels`), or the kind `none` (of these) or `unclear` (cannot tell)."""
+    """One class (`label`), several (`labels`), or the kind `none` (of these) or `unclear` (cannot tell).
+
+    stage: refuse it as a verdict of the other stage, such as a first verdict that is sent twice
+    """
 
     label: str | None = Field(default=None, min_length=1, max_length=100)
     labels: list[Annotated[str, Field(max_length=100)]] = Field(default=[], max_length=100)
     kind: Literal["class", "classes", "none", "unclear"] = "class"
     comment: str = Field(default="", max_length=MAX_COMMENT)
+    stage: Literal["first", "final"] | None = None
 
 
 class Reason(BaseModel):
@@ -54,7 +58,7 @@ def judge(id: RecordingId, verdict: NewVerdict, desk: CurrentDesk, who: CurrentA
         classes = models.classes_of(session, reviews.latest_result(session, row.id))[0] if row.classified_at else ()
         labels = [verdict.label, *verdict.labels] if verdict.label else verdict.labels
         judgement = make_judgement(labels, verdict.kind, verdict.comment, classes)
-        reviews.add_verdict(session, row, desk.reviewer(who), judgement, desk.second_reading)
+        reviews.add_verdict(session, row, desk.reviewer(who), judgement, desk.second_reading, verdict.stage)
         return make_case(session, desk, who, row)
 
 

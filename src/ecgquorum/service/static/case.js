@@ -53,10 +53,10 @@ function answerOf(button) {
 }
 
 /** Claim the case, and extend the claim while the page is visible. */
-async function claim() {
+async function claim(automatic = false) {
   if (reads !== "yes" || state !== "open" || review().dataset.finished === "yes") return;
   try {
-    holder = (await ask("PUT", `${path}/claim`)).claimed_by;
+    holder = (await ask("PUT", `${path}/claim`, undefined, { automatic })).claimed_by;
     if (!holds) {
       holds = true;
       await redraw();
@@ -74,7 +74,8 @@ async function submit() {
   if (!verdict || busy) return;
   busy = true;
   try {
-    const now = await ask("POST", `${path}/verdicts`, verdict);
+    const stage = review().dataset.revealed === "yes" ? "final" : "first";
+    const now = await ask("POST", `${path}/verdicts`, { ...verdict, stage });
     [state, holder] = [now.state, now.claimed_by];
     const done = state !== "open" || now.finished;
     if (done) holds = false;
@@ -196,14 +197,14 @@ document.addEventListener("keydown", (event) => {
 
 await claim();
 showUndo();
-setInterval(() => document.visibilityState === "visible" && holds && claim(), Math.max(1000, (Number(claimS) * 1000) / 3));
+setInterval(() => document.visibilityState === "visible" && holds && claim(true), Math.max(1000, (Number(claimS) * 1000) / 3));
 onChange(async (ids) => {
   if (ids !== null && !ids.has(id)) return;
-  const now = await ask("GET", path).catch(() => null);
+  const now = await ask("GET", path, undefined, { automatic: true }).catch(() => null);
   if (!now || busy || (now.state === state && now.claimed_by === holder)) return;
   ({ state, claimed_by: holder } = now);
   holds = holder === me;
-  if (state === "open" && !holder && document.visibilityState === "visible") await claim();
+  if (state === "open" && !holder && document.visibilityState === "visible") await claim(true);
   await redraw();
 });
 window.addEventListener("pagehide", () => {

@@ -8,9 +8,10 @@ const csrf = document.querySelector("meta[name=csrf]").content;
  * @param {string} method
  * @param {string} path
  * @param {object} [body]
+ * @param {{automatic?: boolean}} [options] automatic: no person has asked for it; it does not extend the session
  */
-export async function ask(method, path, body) {
-  const headers = { "X-CSRF-Token": csrf };
+export async function ask(method, path, body, { automatic = false } = {}) {
+  const headers = { "X-CSRF-Token": csrf, ...(automatic ? AUTOMATIC : {}) };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   const text = await response.text();
@@ -97,11 +98,22 @@ function connect(changed) {
     return (message) => worker.port.postMessage(message);
   }
   let stream = null;
-  return ({ visible, number }) => {
-    if (visible === Boolean(stream)) return;
+  let wanted = {};
+  const settle = () => {
+    if (wanted.visible && stream) return;
     stream?.close();
-    stream = visible ? new EventSource(`/api/events?since=${number}`) : null;
+    stream = wanted.visible ? new EventSource(`/api/events?since=${wanted.number}`) : null;
     stream?.addEventListener("changed", ({ data }) => changed(JSON.parse(data)));
+    stream?.addEventListener("error", () => {
+      if (stream?.readyState !== EventSource.CLOSED) return;
+      stream = null; // it was refused, and does not come back by itself
+      changed({ lost: true });
+      setTimeout(settle, 5000);
+    });
+  };
+  return (message) => {
+    wanted = message;
+    settle();
   };
 }
 

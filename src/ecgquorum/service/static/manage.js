@@ -11,9 +11,13 @@ document.addEventListener("submit", async (event) => {
     if (event.target.id === "manage") {
       event.preventDefault();
       const name = field("new-name")?.value;
-      const changes = { urgent: field("urgent").checked, assigned_to: field("assigned").value };
+      const [urgent, assigned, changes] = [field("urgent"), field("assigned"), {}];
+      if (urgent.checked !== urgent.defaultChecked) changes.urgent = urgent.checked;
+      if (assigned.value !== assigned.dataset.before) changes.assigned_to = assigned.value;
       if (name && name !== document.querySelector("h1").textContent) changes.name = name;
       const now = await ask("PATCH", path, changes);
+      urgent.defaultChecked = urgent.checked;
+      assigned.dataset.before = assigned.value;
       document.querySelector("h1").textContent = now.name;
       say("Saved.");
     } else if (event.target.id === "erase") {

@@ -50,7 +50,7 @@ async function one({ file, bar, cell }) {
 
 function show(cell, { id, state, missing }, before = "") {
   const link = document.createElement("a");
-  link.href = `/cases/${id}`;
+  link.href = table.dataset.opens === "yes" ? `/cases/${id}` : `/?q=${id}`;
   link.textContent = state;
   cell.replaceChildren(before, link, missing.length ? `, missing: ${missing.join(", ")}` : "");
 }
@@ -74,7 +74,7 @@ onChange(async (ids) => {
   for (const [cell, id] of following) {
     if (ids !== null && !ids.has(id)) continue;
     try {
-      const now = await ask("GET", `/api/recordings/${id}`);
+      const now = await ask("GET", `/api/recordings/${id}`, undefined, { automatic: true });
       show(cell, now);
       if (!["waiting", "incomplete"].includes(now.state)) following.delete(cell);
     } catch {

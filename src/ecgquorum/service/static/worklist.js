@@ -56,19 +56,21 @@ document.addEventListener("click", (event) => {
   if (!event.target.closest("a") && !String(getSelection())) row.querySelector("a")?.click();
 });
 
-/** Replace the rows that changed; a recording that is not shown yet needs the whole list, at most every few seconds. */
+/** Replace the rows that changed; one that is not shown yet, or moves, needs the whole list, at most every few seconds. */
 async function update(ids) {
   const shown = rows().filter((row) => ids.has(row.dataset.id));
   const query = new URLSearchParams(location.search);
   for (const row of shown) query.append("ids", row.dataset.id);
   const fresh = await load(`/rows?${query}`);
   replaceParts(fresh, "states");
+  let moves = ids.size > shown.length;
   for (const row of shown) {
     const now = fresh.querySelector(`tr[data-id="${row.dataset.id}"]`);
+    moves ||= now?.className !== row.className; // another state or urgency: another place, perhaps on another page
     if (now) row.replaceWith(document.adoptNode(now));
     else row.remove();
   }
-  if (ids.size > shown.length) refreshSoon();
+  if (moves) refreshSoon();
   choose(chosen, false);
 }
 

@@ -48,6 +48,9 @@ class Store:
 
     def __init__(self, url: str, clock: Clock = utc_now) -> None:
         self._engine = _engine(url)
+        is_sqlite = self._engine.dialect.name == "sqlite"  # where every transaction has its snapshot
+        snapshot = {} if is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        self._reading_engine = self._engine.execution_options(**snapshot)
         self._clock = clock
         self.url = url
 
@@ -85,7 +88,7 @@ class Store:
     @contextmanager
     def read_session(self) -> Iterator[Session]:
         """A read-only session with a consistent snapshot."""
-        with Session(self._engine, expire_on_commit=False, autoflush=False) as session:
+        with Session(self._reading_engine, expire_on_commit=False, autoflush=False) as session:
             yield session
 
     @contextmanager
@@ -141,7 +144,7 @@ def _sqlite(url: str) -> Engine:
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _: Any) -> None:
         connection.isolation_level = None  # transactions begin explicitly, not where the driver guesses
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={_BUSY_MS}"):
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON", f"busy_timeout={_BUSY_MS}"):
             connection.execute(f"PRAGMA {pragma}").close()
 
     @event.listens_for(engine, "begin")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
 from ecgquorum.service.store import audit
@@ -14,7 +14,7 @@ _OWNED = (VerdictRow, ResultRow, FileRow, SenderRow)
 
 def erase_recording(session: Session, row: RecordingRow, at: str, admin: str, reason: str) -> list[str]:
     """Remove a recording with its results and verdicts; returns the hashes of its files, which may be removed now."""
-    merged = list(session.scalars(select(RecordingRow.id).where(RecordingRow.merged_into == row.id)))
+    merged = _merged_recordings(session, row.id)
     ids = [row.id, *merged]
     hashes = list(
         session.scalars(
@@ -23,11 +23,19 @@ def erase_recording(session: Session, row: RecordingRow, at: str, admin: str, re
     )
     for table in _OWNED:
         session.execute(delete(table).where(table.recording_id.in_(ids)))
-    session.execute(delete(RecordingRow).where(RecordingRow.id.in_(merged)))
-    session.execute(delete(RecordingRow).where(RecordingRow.id == row.id))
+    session.execute(delete(RecordingRow).where(RecordingRow.id.in_(ids)))
     details = {"reason": reason, "files": hashes, "merged": merged}
     audit.append(session, at, admin, ERASED, row.id, details)
     return [one for one in hashes if one]
+
+
+def _merged_recordings(session: Session, recording_id: str) -> list[str]:
+    """Ids of all recordings that became a part of this one, also by way of others."""
+    found: list[str] = []
+    last = [recording_id]
+    while last := list(session.scalars(select(RecordingRow.id).where(RecordingRow.merged_into.in_(last)))):
+        found += last
+    return found
 
 
 def unused_files(session: Session, hashes: Sequence[str]) -> list[str]:
@@ -48,9 +56,9 @@ def erased_ids(session: Session) -> list[str]:
 
 
 def rename_recording(session: Session, row: RecordingRow, at: str, admin: str, name: str) -> None:
-    """Change the displayed name; neither the old nor the new one is in the log, since names may identify patients."""
+    """Change the displayed name, for all who sent it; neither the old nor the new one is in the log, since names may identify patients."""
     row.name = name
-    session.execute(delete(SenderRow).where(SenderRow.recording_id == row.id))
+    session.execute(update(SenderRow).where(SenderRow.recording_id == row.id).values(name=name))
     audit.append(session, at, admin, "renamed", row.id)
 
 

@@ -120,6 +120,7 @@ def store_result(
     details = {
         "model": result.model_sha256,
         "decision": result.decision,
+        "audited": row.audited,
         "class": result.label,
         "uncertainty": result.uncertainty,
         "risk": result.risk,

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from ecgquorum.service.http_errors import NotFoundError
 from ecgquorum.service.store import audit
+from ecgquorum.service.store.reviews import visible_state
 from ecgquorum.service.store.tables import FileRow, RecordingRow, SenderRow, State
 
 HEADER = ".hea"
@@ -41,7 +42,7 @@ def add_file(session: Session, at: str, uploader: str, file: IncomingFile) -> tu
         row, is_new = _add_signal_file(session, at, uploader, file)
     _note_sender(session, at, uploader, file.name, row)
     if is_new:
-        details = {"sha256": file.sha256, "bytes": file.n_bytes, "state": row.state}
+        details = {"sha256": file.sha256, "bytes": file.n_bytes, "state": visible_state(row)}
         audit.append(session, at, uploader, "uploaded", row.id, details)
     return row, is_new
 

@@ -4,6 +4,7 @@ Some cases are read by two, blind to each other; if they disagree, a third reade
 """
 
 import hashlib
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -51,6 +52,11 @@ def is_open(row: RecordingRow) -> bool:
     return row.state == State.DEFERRED or (row.state == State.CERTAIN and row.audited)
 
 
+def is_blind(row: RecordingRow) -> bool:
+    """Whether the result is hidden until a first verdict: the case is open, or waits to be classified again."""
+    return is_open(row) or (row.state == State.WAITING and row.classified_at is not None)
+
+
 def claim_holder(row: RecordingRow, at: str) -> str | None:
     """The reader whose claim is valid now."""
     return row.reader if row.reader_until and row.reader_until >= at else None
@@ -94,7 +100,7 @@ def expire_claims(session: Session, at: str) -> int:
 
 def may_see_answer(session: Session, row: RecordingRow, name: str, blind_first: bool) -> bool:
     """Whether this person may see the ensemble's result."""
-    if not is_open(row) or not blind_first:
+    if not is_blind(row) or not blind_first:
         return True
     return any(verdict.reader == name for verdict in current_verdicts(session, row))
 
@@ -110,10 +116,13 @@ def add_verdict(
     reviewer: Reviewer,
     judgement: Judgement,
     second: SecondReading | None = None,
+    expected_stage: str | None = None,
 ) -> str:
     """Store a verdict of the reader who holds the case; returns its stage. The last final verdict closes the case.
 
     With blind first, the first verdict only reveals the ensemble's result; the next one is final.
+
+    expected_stage: raise if the verdict would be of the other stage, as of a request that is sent twice
     """
     _check_is_open(row)
     if claim_holder(row, reviewer.at) != reviewer.name:
@@ -121,6 +130,8 @@ def add_verdict(
     earlier = [verdict for verdict in list_verdicts(session, row.id) if verdict.reader == reviewer.name]
     has_first = any(verdict.round == row.round for verdict in earlier)
     stage = FIRST if reviewer.blind_first and not has_first else FINAL
+    if expected_stage not in (None, stage):
+        raise ConflictError(f"this is not your {expected_stage} verdict on the case; the next one is your {stage} verdict")
     if not reviewer.blind_first and not has_first:
         _add(session, row, reviewer, judgement, FIRST, was_blind=False)
         _log_verdict(session, row, reviewer, judgement, FIRST)
@@ -136,7 +147,7 @@ def add_verdict(
 
 def _log_verdict(session: Session, row: RecordingRow, reviewer: Reviewer, judgement: Judgement, stage: str) -> None:
     answer = {"label": judgement.text, "state": row.state, "round": row.round}
-    details = answer | verdict_details(judgement.kind, judgement.labels, judgement.comment)
+    details = answer | verdict_details(judgement.kind, judgement.labels, judgement.comment) | _salt()
     audit.append(session, reviewer.at, reviewer.name, f"{stage} verdict", row.id, details)
 
 
@@ -166,7 +177,7 @@ def withdraw_verdict(session: Session, row: RecordingRow, reviewer: Reviewer) ->
     session.flush()
     _open_again(session, row, n_readers=len(finals))
     row.reader, row.reader_until = reviewer.name, reviewer.until
-    details = {"stage": FINAL, "label": last.label, "round": row.round}
+    details = {"stage": FINAL, "label": last.label, "round": row.round} | _salt()
     audit.append(session, reviewer.at, reviewer.name, "verdict withdrawn", row.id, details)
 
 
@@ -207,6 +218,11 @@ def verdict_details(kind: str, labels: Sequence[str], comment: str) -> dict[str,
     """What the audit log has of an answer; of a comment its hash, so that it can be erased."""
     hashed = {"comment_sha256": hashlib.sha256(comment.encode()).hexdigest()} if comment else {}
     return {"kind": kind, "labels": list(labels), **hashed}
+
+
+def _salt() -> dict[str, str]:
+    """Random bits for an entry that is hidden while its case is open: its hash is shown, and would tell the verdict."""
+    return {"salt": secrets.token_hex(16)}
 
 
 def _check_is_open(row: RecordingRow) -> None:

@@ -22,7 +22,9 @@ class _Expected:
 
     verdicts: dict[tuple[str, str, str, int], dict[str, Any]] = field(default_factory=dict)
     results: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    closed: dict[str, str] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+    decisions: dict[str, str] = field(default_factory=dict)
+    audited: dict[str, bool] = field(default_factory=dict)
     files: set[str] = field(default_factory=set)
 
     def follow(self, entry: AuditRow) -> None:
@@ -30,27 +32,36 @@ class _Expected:
         subject, details = entry.subject, entry.details
         if entry.action == "uploaded":
             self.files.add(details["sha256"])
+            if details["state"] in (State.INCOMPLETE, State.WAITING):
+                self.states[subject] = details["state"]
         elif entry.action == "classified":
             self.results[subject, details["model"]] = details
+            self.states[subject] = self.decisions[subject] = details["decision"]
+            self.audited.pop(subject, None)
+            if "audited" in details:  # not in the log of an older desk
+                self.audited[subject] = details["audited"]
         elif entry.action == "queued again":
             self.results.pop((subject, details["model"]), None)
+            self.states[subject], self.audited[subject] = State.WAITING, False
         elif entry.action in ("first verdict", "final verdict"):
             stage = entry.action.split()[0]
             self.verdicts[subject, entry.actor, stage, details.get("round", 1)] = details | {"at": entry.at}
             if stage == FINAL and details["state"] in CLOSED:
-                self.closed[subject] = details["state"]
+                self.states[subject] = details["state"]
         elif entry.action == "verdict withdrawn":
             self.verdicts.pop((subject, entry.actor, details["stage"], details["round"]), None)
-            self.closed.pop(subject, None)
+            self.states[subject] = self.decisions[subject]
         elif entry.action == "reopened":
-            self.closed.pop(subject, None)
+            self.states[subject] = self.decisions[subject]
         elif entry.action == ERASED:
             self._forget({subject, *details.get("merged", ())})
 
     def _forget(self, ids: set[str]) -> None:
         self.verdicts = {key: value for key, value in self.verdicts.items() if key[0] not in ids}
         self.results = {key: value for key, value in self.results.items() if key[0] not in ids}
-        self.closed = {key: value for key, value in self.closed.items() if key not in ids}
+        for known in (self.states, self.decisions, self.audited):
+            for one in ids:
+                known.pop(one, None)
 
 
 def verify_data(session: Session, hash_file: Callable[[str], str | None] | None = None) -> Iterator[str]:
@@ -111,13 +122,18 @@ def _verify_results(session: Session, expected: _Expected) -> Iterator[str]:
 
 
 def _verify_states(session: Session, expected: _Expected) -> Iterator[str]:
-    query = select(RecordingRow.id, RecordingRow.state).where(RecordingRow.state != State.MERGED)
-    states = {recording_id: state for recording_id, state in session.execute(query)}  # noqa: C416 (rows are no pairs)
-    for recording_id, state in states.items():
-        logged = expected.closed.get(recording_id)
-        if (state in CLOSED or logged) and state != logged:
-            yield f"the state of {recording_id} has been changed: the audit log has {logged or 'open'}, not {state}"
-    yield from (f"recording {one} is missing" for one in expected.closed if one not in states)
+    left = dict(expected.states)
+    for one, state, audited in session.execute(select(RecordingRow.id, RecordingRow.state, RecordingRow.audited)):
+        logged = left.pop(one, None)
+        if state == State.MERGED and one not in expected.decisions:
+            continue
+        if logged is None:
+            yield f"recording {one} is not in the audit log"
+        elif state != logged:
+            yield f"the state of {one} has been changed: the audit log has {logged}, not {state}"
+        if audited != expected.audited.get(one, audited):
+            yield f"whether {one} was drawn at random has been changed"
+    yield from (f"recording {one} is missing" for one in left)
 
 
 def _verify_files(

@@ -156,6 +156,11 @@ def is_open_case() -> ColumnElement[bool]:
     return or_(RecordingRow.state == State.DEFERRED, audited)
 
 
+def is_blind_case() -> ColumnElement[bool]:
+    """Condition of a case whose result is hidden: open, or waiting to be classified again."""
+    return or_(is_open_case(), RecordingRow.state == State.WAITING)
+
+
 def _visible_state() -> ColumnElement[str]:
     return case((is_open_case(), OPEN), else_=RecordingRow.state)
 
@@ -195,7 +200,7 @@ def _apply_filter(query: Any, filter_: WorklistFilter) -> Any:
     if filter_.uploader:
         query = query.where(is_sent_by(filter_.uploader))
     if filter_.label:
-        query = query.where(~is_open_case(), func.coalesce(_last_label(), ResultRow.label) == filter_.label)
+        query = query.where(~is_blind_case(), func.coalesce(_last_label(), ResultRow.label) == filter_.label)
     if filter_.since:
         query = query.where(RecordingRow.uploaded_at >= filter_.since)
     if filter_.until:
