@@ -75,5 +75,7 @@ def _run(arguments, files, cwd, packages, threads, new_session):
     os.environ["PYTHONPATH"] = os.pathsep.join([*packages, *filter(None, [os.environ.get("PYTHONPATH")])])
     sys.argv = ["ecgquorum", *arguments]
     from ecgquorum.cli import main
+    from ecgquorum.parallel.process_guard import die_with_parent
 
+    die_with_parent()
     main()

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from scipy.signal import freqz
+from scipy.signal import firwin, freqz
 
 from ecgquorum.errors import MemberError
 from ecgquorum.members import CompactMember, valid_span
@@ -69,6 +69,12 @@ def test_valid_spans_are_found():
     x[1] = 1
     expected = torch.tensor([[0, 0, 0, 1, 1, 1, 1, 1, 0, 0], [1] * 10, [1] * 10])
     assert torch.equal(valid_span(x)[:, 0], expected.float())
+
+
+@pytest.mark.parametrize("factor", [2, 3, 5, 10, 40])
+def test_the_filter_is_that_of_scipy(factor):
+    expected = firwin(16 * factor + 1, 0.9 / factor)
+    np.testing.assert_allclose(Decimation(factor).taps[0, 0], expected, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("factor", [2, 3, 5])

@@ -22,7 +22,7 @@ from ecgquorum.recordings import SandboxLimits, write
 from ecgquorum.triage import TriageOptions, distributed, triage_files, write_worklist
 from ecgquorum.triage.policies import Threshold
 from ecgquorum.tuning import TuningOptions, tune
-from tests.parallel import work
+from tests.parallel.doomed_policy import Doomed
 from tests.triage.worklists import assert_same_worklist, read_worklist
 
 pytest.importorskip("ray", reason="Ray is not installed")
@@ -152,7 +152,7 @@ def test_a_killed_machine_changes_nothing_in_the_worklist(two_machines, tiny_ens
 
     with Watched(two_machines.address, threads=1) as executor:
         threading.Thread(target=killer, daemon=True).start()
-        policy = work.Doomed(0.5, str(begun), doomed.node_id)
+        policy = Doomed(0.5, str(begun), doomed.node_id)
         found = worklist(tiny_ensemble, folder, tmp_path / "ray", executor, lambda n, _: counts.append(n), policy)
         assert executor.n_lost >= 1
     assert counts == sorted(counts)

@@ -4,13 +4,11 @@ import os
 import signal
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from ecgquorum.errors import TrainingError
-from ecgquorum.triage.policies import Threshold
 
 
 def double(offset, item):
@@ -87,21 +85,3 @@ class Elsewhere:
 
     def __reduce__(self):
         return open, ("/nowhere/at/all",)
-
-
-@dataclass(frozen=True)
-class Doomed(Threshold):
-    """On the doomed machine it leaves a mark and never ends; on the others it ends once there is that mark."""
-
-    mark: str = ""
-    machine: str = ""
-
-    def defer(self, prediction):
-        import ray
-
-        doomed = ray.get_runtime_context().get_node_id() == self.machine
-        if doomed:
-            Path(self.mark).touch()
-        while doomed or not Path(self.mark).exists():
-            time.sleep(0.05)
-        return super().defer(prediction)

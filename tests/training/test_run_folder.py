@@ -77,7 +77,7 @@ def untimed(run):
 
 
 def wait_for_epoch(out, member, epochs, running):
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline and running.poll() is None:
         history = out / "history.csv"
         if history.exists() and f"\nbase,{member},{epochs}," in history.read_text():
