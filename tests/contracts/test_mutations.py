@@ -37,6 +37,12 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
     return bytes(data)
 
 
+def limit_seconds(on_processor, on_clock):
+    """End this process after so many seconds of work, which a busy machine does not change, or of waiting."""
+    signal.setitimer(signal.ITIMER_PROF, on_processor)
+    signal.alarm(on_clock)
+
+
 def attempt(paths, n_tries, seed, connection):
     """Read mutations of each file within limits; return how many were read and refused, or what failed."""
     for path in paths:  # modules are loaded before the limit is set
@@ -52,7 +58,7 @@ def attempt(paths, n_tries, seed, connection):
         for number in range(n_tries):
             which = int(rng.integers(len(files)))
             files[which].write_bytes(mutated(contents[which], rng))
-            signal.alarm(2)
+            limit_seconds(2.0, 60)
             try:
                 assess_quality(read(path, defaults_for(path)))
                 counts[path.parent.name][0] += 1
@@ -66,7 +72,7 @@ def attempt(paths, n_tries, seed, connection):
                 connection.send(f"{path}, try {number}: {type(error).__name__}: {error}")
                 raise
             finally:
-                signal.alarm(0)
+                limit_seconds(0.0, 0)
             files[which].write_bytes(contents[which])
     connection.send(counts)
 
