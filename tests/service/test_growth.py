@@ -1,13 +1,16 @@
 """Work that does not grow with the desk: statements per page and per export; and live ends of claims."""
 
+import threading
 from contextlib import contextmanager
 
 import httpx
 import pytest
 from sqlalchemy import event
 
-from ecgquorum.service.desk_metrics import current_metrics
+from ecgquorum.service import desk_metrics, metrics_cache
 from ecgquorum.service.exports import labels_csv, stream_fhir
+from ecgquorum.service.metrics_cache import current_metrics
+from ecgquorum.service.server import warm_up
 from ecgquorum.service.store import audit
 
 from .conftest import listening, needs_chromium, playwright, put
@@ -129,3 +132,37 @@ def test_prints_carry_the_notice_and_words_have_their_spaces(make_desk, page, cl
         page.emulate_media(media="print")
         playwright.expect(page.locator(".banner")).to_be_visible()
         playwright.expect(page.locator(".top")).to_be_hidden()
+
+
+def test_a_page_does_not_wait_for_metrics_that_take_long(growing, monkeypatch):
+    desk, client, ids = growing
+    monkeypatch.setattr(metrics_cache, "_QUICK_S", -1.0)  # whatever they take is long
+    client.get("/measures").raise_for_status()
+    before = current_metrics(desk)
+    close_cases(client, ids[:1])
+    started, may_end = threading.Event(), threading.Event()
+
+    def compute_slowly(*arguments):
+        started.set()
+        assert may_end.wait(60)
+        return desk_metrics.compute_metrics(*arguments)
+
+    monkeypatch.setattr(metrics_cache, "compute_metrics", compute_slowly)
+    metrics, is_current = metrics_cache.recent_metrics(desk)
+    assert metrics is before and not is_current and started.wait(60)
+    assert "reload in a moment" in client.get("/measures").text, (
+        "another request starts no second thread, and waits not"
+    )
+    may_end.set()
+    with desk.computing:  # the thread has ended
+        metrics, is_current = metrics_cache.recent_metrics(desk)
+    assert is_current and metrics.counts["open"] == before.counts["open"] - 1
+
+
+def test_the_audit_page_checks_a_long_log_in_parts(growing, monkeypatch):
+    desk, client, _ = growing
+    monkeypatch.setattr(audit, "CHECKED_AT_ONCE", 5)
+    assert "valid up to entry 5;" in client.get("/audit").text
+    assert "valid up to entry 10;" in client.get("/audit").text
+    warm_up(desk)
+    assert "The hash chain is valid: " in client.get("/audit").text

@@ -1,6 +1,7 @@
 """The desk: settings, database, files and model in one object."""
 
 import hmac
+import threading
 from functools import cached_property
 from typing import Any
 
@@ -42,6 +43,7 @@ class Desk:
         self.sign_ins = Throttle()
         self.log_check = GrowingCheck()
         self.computed: dict[str, Any] = {}
+        self.computing = threading.Lock()
         self.classes = self.ensemble.classes
         self.class_names: dict[str, str] = self.ensemble.card.get("class_names", {})
         self.model_sha256 = str(self.ensemble.card.get("weights_sha256", ""))

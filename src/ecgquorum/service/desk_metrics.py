@@ -16,7 +16,7 @@ from ecgquorum.ensemble.result import DEFERRED, UNREADABLE
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.proportions import Proportion, proportion
 from ecgquorum.service.reader_metrics import Readers, measure_readers
-from ecgquorum.service.store import audit, worklist
+from ecgquorum.service.store import worklist
 from ecgquorum.service.store.reviews import FINAL, FIRST
 from ecgquorum.service.store.tables import CLOSED, RecordingRow, ResultRow, State, VerdictRow
 from ecgquorum.triage import Budget, Policy, Threshold
@@ -108,16 +108,6 @@ class _Review:
     label: str
     audited: bool
     closes: bool
-
-
-def current_metrics(desk: Desk) -> DeskMetrics:
-    """The metrics of the current model; they are computed again when something has changed."""
-    with desk.store.read_session() as session:
-        number = audit.head(session)[0]
-        known: tuple[int, DeskMetrics] | None = desk.computed.get("metrics")
-        if known is None or known[0] != number:
-            desk.computed["metrics"] = known = number, compute_metrics(session, desk)
-        return known[1]
 
 
 def compute_metrics(session: Session, desk: Desk) -> DeskMetrics:

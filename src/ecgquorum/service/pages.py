@@ -10,8 +10,8 @@ from ecgquorum.service.api.admin_status import read_status
 from ecgquorum.service.api.dependencies import CurrentActor, CurrentDesk, RecordingId
 from ecgquorum.service.api.worklist_query import CaseFilter, ListFilter, RowsFilter
 from ecgquorum.service.case_details import list_earlier
-from ecgquorum.service.desk_metrics import current_metrics
 from ecgquorum.service.exports import blind_cases, entry_values
+from ecgquorum.service.metrics_cache import recent_metrics
 from ecgquorum.service.store import assignment, audit, models, reviews, worklist
 from ecgquorum.service.store.tokens import Role
 from ecgquorum.service.store.worklist import SHOWN_STATES
@@ -141,13 +141,14 @@ def upload_page(request: Request, desk: CurrentDesk, who: CurrentActor) -> HTMLR
 @router.get("/measures")
 def measures_page(request: Request, desk: CurrentDesk, who: CurrentActor) -> HTMLResponse:
     """Metrics of the desk."""
-    metrics = current_metrics(desk)
+    metrics, is_current = recent_metrics(desk)
     return render_page(
         request,
         desk,
         who,
         "measures.html",
         metrics=metrics,
+        is_current=is_current,
         names=desk.class_names,
         drift=charts.drift_histogram(metrics.drift),
         throughput=charts.throughput(metrics.steps, metrics.step_s),

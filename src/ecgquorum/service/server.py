@@ -16,6 +16,7 @@ from ecgquorum.service.connections import GuardedProtocol
 from ecgquorum.service.demo_desk import fill_demo
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.erasing import finish_erasures
+from ecgquorum.service.metrics_cache import current_metrics
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import audit, models, tokens
 from ecgquorum.service.triaged_folder import TriagedFolder
@@ -109,10 +110,11 @@ def server_config(application: ASGIApp, host: str = "127.0.0.1", port: int = 0) 
     )
 
 
-def _check_log(desk: Desk) -> None:
-    """Check the whole audit log once, in parts, so that a page about it finds this done."""
+def warm_up(desk: Desk) -> None:
+    """Compute the metrics and check the whole audit log once, in parts, so that pages need not."""
     known = -1
-    with suppress(SQLAlchemyError):  # a database that is down: the page goes on with the check
+    with suppress(SQLAlchemyError):  # a database that is down: the pages do it
+        current_metrics(desk)
         while True:
             with desk.store.read_session() as session:
                 check = desk.log_check.update(session, audit.CHECKED_AT_ONCE)
@@ -125,7 +127,7 @@ def serve(desk: Desk, *, demo: bool = False) -> None:
     """Serve until Ctrl-C or another signal."""
     application, changes = desk_application(desk)
     config = server_config(application, host=desk.settings.host, port=desk.settings.port)
-    threading.Thread(target=_check_log, args=(desk,), name="log-check", daemon=True).start()
+    threading.Thread(target=warm_up, args=(desk,), name="warm-up", daemon=True).start()
     if demo:
         threading.Thread(target=fill_demo, args=(desk,), name="demo", daemon=True).start()
     try:

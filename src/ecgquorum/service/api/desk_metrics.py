@@ -6,8 +6,9 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from ecgquorum.service.api.dependencies import CurrentDesk, error_responses
-from ecgquorum.service.desk_metrics import DeskMetrics, current_metrics
+from ecgquorum.service.desk_metrics import DeskMetrics
 from ecgquorum.service.exports import blind_cases, entry_values
+from ecgquorum.service.metrics_cache import current_metrics
 from ecgquorum.service.store import audit
 
 router = APIRouter(prefix="/api", tags=["measures"])

@@ -162,6 +162,9 @@ export function isTyping(event) {
   return event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea");
 }
 
+// On a phone the pages scroll sideways: the one that is open must be seen.
+document.querySelector(".top nav [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" });
+
 /** The page's own keys are listed by `?`. */
 const keys = document.getElementById("keys");
 document.addEventListener("keydown", (event) => {
