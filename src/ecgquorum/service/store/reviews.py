@@ -141,7 +141,9 @@ def add_verdict(
     has_first = any(verdict.round == row.round for verdict in earlier)
     stage = FIRST if reviewer.blind_first and not has_first else FINAL
     if expected_stage not in (None, stage):
-        raise ConflictError(f"this is not your {expected_stage} verdict on the case; the next one is your {stage} verdict")
+        raise ConflictError(
+            f"this is not your {expected_stage} verdict on the case; the next one is your {stage} verdict"
+        )
     if not reviewer.blind_first and not has_first:
         _add(session, row, reviewer, judgement, FIRST, was_blind=False)
         _log_verdict(session, row, reviewer, judgement, FIRST)
