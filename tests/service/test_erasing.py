@@ -169,7 +169,7 @@ def test_a_quota_holds_for_bodies_of_unknown_length(make_desk, examples):
             return client.put("/api/recordings", params={"name": f"r{number}.npz"}, content=pieces, headers=headers)
 
         assert [send(number).status_code for number in (0, 1, 0)] == [201, 507, 200]
-        assert len([path for path in (desk.files.folder / "files").glob("??/*")]) == 1
+        assert len(list((desk.files.folder / "files").glob("??/*"))) == 1
 
 
 def test_a_recording_that_is_erased_while_it_is_classified_leaves_no_samples(team, examples, classify, monkeypatch):
@@ -186,7 +186,7 @@ def test_a_recording_that_is_erased_while_it_is_classified_leaves_no_samples(tea
 
 
 def test_a_purge_spares_what_was_completed_meanwhile(team, examples, monkeypatch):
-    desk, client, headers = team
+    _, client, headers = team
     made = put(client, examples / "pair.hea", headers=headers["Una"]).json()["id"]
 
     def complete_first(*arguments, **options):

@@ -87,6 +87,24 @@ def test_failed_sign_ins_are_logged_and_throttled(guarded):
     assert len(failures) == MAX_FAILURES and failures[0]["details"] == {"address": "127.0.0.1"}
 
 
+def test_a_client_cannot_choose_the_address_that_is_throttled(guarded):
+    _, client, _ = guarded
+    statuses = [
+        client.post("/api/session", json={"token": "wrong"}, headers={"X-Forwarded-For": f"10.0.0.{n}"}).status_code
+        for n in range(MAX_FAILURES + 1)
+    ]
+    assert statuses == [401] * MAX_FAILURES + [429]
+
+
+def test_addresses_of_a_proxy_count_where_a_proxy_is_expected(make_desk):
+    give_token(make_desk(), "Ada", "admin")
+    desk = make_desk(allowed_hosts=("desk.example",))
+    with listening(desk) as address, httpx.Client(base_url=address, timeout=60) as client:
+        for n in range(MAX_FAILURES + 1):
+            headers = {"X-Forwarded-For": f"10.0.0.{n}", "Host": "desk.example"}
+            assert client.post("/api/session", json={"token": "wrong"}, headers=headers).status_code == 401
+
+
 def test_no_error_repeats_a_token(guarded):
     _, client, token = guarded
     for body in ({"token": token + "x" * 300}, {"tokens": token}, {"token": {"a": token}}):

@@ -120,6 +120,19 @@ def test_a_class_is_always_read_by_two_and_others_by_one(make_desk, examples, cl
         assert any(is_open for is_open, _ in states.values())
 
 
+def test_the_second_reader_cannot_try_answers_until_the_case_closes(team):
+    """Whether the case closes tells whether both agree: the verdict that told it stays."""
+    _, clients, ids, _ = team
+    read(clients["Ada"], ids[0], "N", "N")
+    assert clients["Ada"].delete(f"/api/recordings/{ids[0]}/verdicts").status_code == 200, "the first of two can undo"
+    clients["Ada"].post(f"/api/recordings/{ids[0]}/verdicts", json={"label": "N"}).raise_for_status()
+    assert read(clients["Bob"], ids[0], "A", "A")["state"] == "open"
+    refused = clients["Bob"].delete(f"/api/recordings/{ids[0]}/verdicts")
+    assert refused.status_code == 409 and "another reader" in refused.json()["detail"]
+    read(clients["Cem"], ids[0], "O", "O")
+    assert clients["Cem"].delete(f"/api/recordings/{ids[0]}/verdicts").status_code == 200, "who decides can undo"
+
+
 def test_metrics_tell_nothing_of_verdicts_on_open_cases(team):
     _, clients, ids, _ = team
     before = clients["Bob"].get("/api/measures").json()["readers"]

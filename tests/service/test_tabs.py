@@ -122,3 +122,15 @@ def test_a_page_of_the_worklist_is_filled_when_a_case_leaves_it(served, page):
         client.post(f"/api/recordings/{ids[0]}/verdicts", json={"label": "N"}).raise_for_status()
     expect(page.locator("tr[data-id]").nth(1)).to_have_attribute("data-id", ids[2])
     expect(page.locator("tr[data-id]").first).to_have_attribute("data-id", ids[1])
+
+
+def test_a_page_does_not_take_back_a_claim_that_an_administrator_freed(served, page):
+    address, client, ids = served
+    page.goto(f"{address}/cases/{ids[0]}")
+    expect(page.locator("[data-label]").first).to_be_enabled()
+    client.delete(f"/api/admin/claims/{ids[0]}").raise_for_status()
+    expect(page.locator("#toast")).to_contain_text("an administrator ended your claim")
+    expect(page.locator("[data-label]").first).to_be_disabled()
+    assert client.get(f"/api/recordings/{ids[0]}").json()["claimed_by"] is None
+    page.reload()
+    expect(page.locator("[data-label]").first).to_be_enabled()

@@ -96,8 +96,13 @@ def _use_model(desk: Desk) -> None:
             models.reclassify_open(session, now, desk.model_sha256)
 
 
-def server_config(application: ASGIApp, host: str = "127.0.0.1", port: int = 0) -> uvicorn.Config:
-    """The configuration of the HTTP server, with its limits."""
+def server_config(
+    application: ASGIApp, host: str = "127.0.0.1", port: int = 0, *, behind_proxy: bool = False
+) -> uvicorn.Config:
+    """The configuration of the HTTP server, with its limits.
+
+    behind_proxy: a proxy on this machine names the client's address and scheme; else any client could
+    """
     return uvicorn.Config(
         application,
         host=host,
@@ -107,6 +112,7 @@ def server_config(application: ASGIApp, host: str = "127.0.0.1", port: int = 0) 
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=_GRACE_S,
         server_header=False,
+        proxy_headers=behind_proxy,
     )
 
 
@@ -126,7 +132,8 @@ def warm_up(desk: Desk) -> None:
 def serve(desk: Desk, *, demo: bool = False) -> None:
     """Serve until Ctrl-C or another signal."""
     application, changes = desk_application(desk)
-    config = server_config(application, host=desk.settings.host, port=desk.settings.port)
+    settings = desk.settings
+    config = server_config(application, settings.host, settings.port, behind_proxy=settings.is_behind_proxy)
     threading.Thread(target=warm_up, args=(desk,), name="warm-up", daemon=True).start()
     if demo:
         threading.Thread(target=fill_demo, args=(desk,), name="demo", daemon=True).start()

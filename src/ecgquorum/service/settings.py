@@ -67,6 +67,11 @@ class Settings:
         """Whether the desk can be reached from this machine alone."""
         return self.host in LOOPBACK
 
+    @property
+    def is_behind_proxy(self) -> bool:
+        """Whether a proxy is expected: it has another host name."""
+        return bool(self.allowed_hosts)
+
     def accepts_host(self, header: str) -> bool:
         """Whether a request's Host header names this desk (protection against DNS rebinding)."""
         found = _HOST.fullmatch(header)

@@ -2,10 +2,11 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from ecgquorum.service.api.dependencies import CurrentActor, CurrentDesk, RecordingId, error_responses
+from ecgquorum.service.identity import AUTOMATIC_HEADER
 from ecgquorum.service.store import models, reviews
 from ecgquorum.service.store.judgements import MAX_COMMENT, make_judgement
 from ecgquorum.service.views import Case, make_case, visible_row
@@ -33,11 +34,11 @@ class Reason(BaseModel):
 
 
 @router.put("/claim", responses=error_responses(404, 409))
-def claim(id: RecordingId, desk: CurrentDesk, who: CurrentActor) -> Case:  # noqa: A002 (the name in the path)
+def claim(id: RecordingId, request: Request, desk: CurrentDesk, who: CurrentActor) -> Case:  # noqa: A002 (in the path)
     """Claim the case, or extend the claim; a case that another reader holds is refused."""
     with desk.store.write_session() as session:
         row = visible_row(session, who, id)
-        reviews.claim_case(session, row, desk.reviewer(who))
+        reviews.claim_case(session, row, desk.reviewer(who), automatic=AUTOMATIC_HEADER in request.headers)
         return make_case(session, desk, who, row)
 
 

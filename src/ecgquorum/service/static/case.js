@@ -65,7 +65,7 @@ async function claim(automatic = false) {
     holds = false;
     holder = "";
     await redraw();
-    if (error.status !== 409) say(error.message);
+    if (automatic || error.status !== 409) say(error.message);
   }
 }
 

@@ -144,7 +144,13 @@ def _sqlite(url: str) -> Engine:
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _: Any) -> None:
         connection.isolation_level = None  # transactions begin explicitly, not where the driver guesses
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON", f"busy_timeout={_BUSY_MS}"):
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            "secure_delete=ON",
+            f"busy_timeout={_BUSY_MS}",
+        ):
             connection.execute(f"PRAGMA {pragma}").close()
 
     @event.listens_for(engine, "begin")

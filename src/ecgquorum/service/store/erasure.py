@@ -56,7 +56,7 @@ def erased_ids(session: Session) -> list[str]:
 
 
 def rename_recording(session: Session, row: RecordingRow, at: str, admin: str, name: str) -> None:
-    """Change the displayed name, for all who sent it; neither the old nor the new one is in the log, since names may identify patients."""
+    """Change the displayed name, also for others who sent it. No name is in the log: names may identify patients."""
     row.name = name
     session.execute(update(SenderRow).where(SenderRow.recording_id == row.id).values(name=name))
     audit.append(session, at, admin, "renamed", row.id)

@@ -15,10 +15,11 @@ from ecgquorum.service.http_errors import ConflictError
 from ecgquorum.service.store import audit
 from ecgquorum.service.store.judgements import CLASS, Judgement
 from ecgquorum.service.store.queue import AuditSample
-from ecgquorum.service.store.tables import CLOSED, RecordingRow, ResultRow, State, VerdictRow
+from ecgquorum.service.store.tables import CLOSED, AuditRow, RecordingRow, ResultRow, State, VerdictRow
 
 FIRST, FINAL = "first", "final"
-_ADJUDICATED = 3
+_FREED = "claim freed"
+_DOUBLE, _ADJUDICATED = 2, 3
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,16 @@ def claim_holder(row: RecordingRow, at: str) -> str | None:
     return row.reader if row.reader_until and row.reader_until >= at else None
 
 
-def claim_case(session: Session, row: RecordingRow, reviewer: Reviewer) -> None:
-    """Claim the case, or extend the claim."""
+def claim_case(session: Session, row: RecordingRow, reviewer: Reviewer, *, automatic: bool = False) -> None:
+    """Claim the case, or extend the claim; `automatic`: by a page, which must not take back what was freed."""
     _check_is_open(row)
     other = claim_holder(row, reviewer.at)
     if other not in (None, reviewer.name):
         raise ConflictError(f"the case is claimed by {other}")
     if has_finished(session, row, reviewer.name):
         raise ConflictError("you have read this case; it waits for another reader")
+    if automatic and other is None and _is_freed_from(session, row, reviewer.name):
+        raise ConflictError("an administrator ended your claim; open the case again to claim it")
     row.reader, row.reader_until = reviewer.name, reviewer.until
     if other is None:
         audit.append(session, reviewer.at, reviewer.name, "claimed", row.id)
@@ -85,8 +88,15 @@ def release_case(session: Session, row: RecordingRow, reviewer: Reviewer, action
 def free_case(session: Session, row: RecordingRow, at: str, admin: str) -> None:
     """End the claim of another reader."""
     if row.reader is not None:
-        audit.append(session, at, admin, "claim freed", row.id, {"reader": row.reader})
+        audit.append(session, at, admin, _FREED, row.id, {"reader": row.reader})
         row.reader = row.reader_until = None
+
+
+def _is_freed_from(session: Session, row: RecordingRow, name: str) -> bool:
+    """Whether the last that happened to the case is that this reader's claim was ended."""
+    last = session.scalars(select(AuditRow).where(AuditRow.subject == row.id).order_by(AuditRow.number.desc()).limit(1))
+    entry = last.first()
+    return entry is not None and entry.action == _FREED and entry.details.get("reader") == name
 
 
 def expire_claims(session: Session, at: str) -> int:
@@ -131,7 +141,9 @@ def add_verdict(
     has_first = any(verdict.round == row.round for verdict in earlier)
     stage = FIRST if reviewer.blind_first and not has_first else FINAL
     if expected_stage not in (None, stage):
-        raise ConflictError(f"this is not your {expected_stage} verdict on the case; the next one is your {stage} verdict")
+        raise ConflictError(
+            f"this is not your {expected_stage} verdict on the case; the next one is your {stage} verdict"
+        )
     if not reviewer.blind_first and not has_first:
         _add(session, row, reviewer, judgement, FIRST, was_blind=False)
         _log_verdict(session, row, reviewer, judgement, FIRST)
@@ -157,8 +169,8 @@ def _close_if_done(
     finals = [verdict for verdict in current_verdicts(session, row) if verdict.stage == FINAL]
     label = latest_result(session, row.id).label
     if len(finals) == 1 and second and second.includes(row.identity or "", (*judgement.labels, label)):
-        row.n_readers = 2
-    if len(finals) == 2 and finals[0].label != finals[1].label:
+        row.n_readers = _DOUBLE
+    if len(finals) == _DOUBLE and finals[0].label != finals[1].label:
         row.n_readers = _ADJUDICATED
     if len(finals) >= row.n_readers:
         agrees = judgement.kind == CLASS and judgement.text == label
@@ -172,6 +184,8 @@ def withdraw_verdict(session: Session, row: RecordingRow, reviewer: Reviewer) ->
         raise ConflictError("there is no verdict of yours that can still be withdrawn; an administrator reopens a case")
     if claim_holder(row, reviewer.at) not in (None, reviewer.name):
         raise ConflictError(f"the case is claimed by {claim_holder(row, reviewer.at)}")
+    if len(finals) == _DOUBLE:
+        raise ConflictError("another reader has read this case too, and what became of it told whether you agree")
     last = finals[-1]
     session.delete(last)
     session.flush()
