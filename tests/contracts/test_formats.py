@@ -98,6 +98,10 @@ def test_a_file_that_is_cut_short_is_refused_in_one_line(write_it, recording, tm
             assert "made" in found.reason and "\n" not in found.reason
         elif path.suffix == ".ecg":  # whose header may state more samples than there are
             assert "cut short" in found.notes[-1] and found.n_samples < recording.n_samples
+        elif write_it.__name__ == "write_segments":  # half of the record is sound
+            half = recording.n_samples // 2
+            assert found.notes[-1].startswith("segment made_2 cannot be read")
+            assert np.isnan(found.signal[:, half:]).all() and np.isfinite(found.signal[:, :half]).all()
         else:  # a table that is cut within a number is a table still
             assert path.suffix in (".csv", ".tsv") and found.n_samples <= recording.n_samples
 
