@@ -137,7 +137,6 @@ def test_prints_carry_the_notice_and_words_have_their_spaces(make_desk, page, cl
 def test_a_page_does_not_wait_for_metrics_that_take_long(growing, monkeypatch):
     desk, client, ids = growing
     monkeypatch.setattr(metrics_cache, "_QUICK_S", -1.0)  # whatever they take is long
-    client.get("/measures").raise_for_status()
     before = current_metrics(desk)
     close_cases(client, ids[:1])
     started, may_end = threading.Event(), threading.Event()
@@ -151,7 +150,7 @@ def test_a_page_does_not_wait_for_metrics_that_take_long(growing, monkeypatch):
     metrics, is_current = metrics_cache.recent_metrics(desk)
     assert metrics is before and not is_current and started.wait(60)
     assert "reload in a moment" in client.get("/measures").text, (
-        "another request starts no second thread, and waits not"
+        "it does not wait either"
     )
     may_end.set()
     with desk.computing:  # the thread has ended

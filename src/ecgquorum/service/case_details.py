@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from importlib.util import find_spec
+from typing import Any
 
 from pydantic import BaseModel
 from sqlalchemy import ColumnElement, func, select
@@ -16,7 +17,7 @@ from ecgquorum.preprocessing.measurements import Measurements, measure_recording
 from ecgquorum.service.desk import Desk
 from ecgquorum.service.store import reviews
 from ecgquorum.service.store.recordings import find_recording
-from ecgquorum.service.store.tables import CLOSED, RecordingRow, State
+from ecgquorum.service.store.tables import CLOSED, RecordingRow, State, VerdictRow
 
 _CACHE_SIZE, _MAX_EARLIER = 256, 20
 _lock = threading.Lock()
@@ -123,12 +124,12 @@ def list_earlier(session: Session, row: RecordingRow) -> list[EarlierRecording]:
     return [_earlier(session, one) for one in rows]
 
 
-def _moment() -> ColumnElement[str]:
+def _moment() -> ColumnElement[Any]:
     return func.coalesce(RecordingRow.recorded_at, RecordingRow.uploaded_at)
 
 
 def _earlier(session: Session, row: RecordingRow) -> EarlierRecording:
-    finals: Sequence[reviews.VerdictRow] = []
+    finals: Sequence[VerdictRow] = []
     if row.state in CLOSED:
         finals = [one for one in reviews.current_verdicts(session, row) if one.stage == reviews.FINAL]
     return EarlierRecording(

@@ -208,8 +208,9 @@ def retrain(
     """
     out = Path(out)
     labels = read_labels(data, options.database)
+    report: BuildReport | None = None
     if options.resume and (out / "cohort").is_dir():
-        cohort, report = Cohort(out / "cohort"), None
+        cohort = Cohort(out / "cohort")
     else:
         cohort, report = build_verdict_cohort(labels, data, out / "cohort", options)
     resume = options.resume and (out / "model").is_dir()
