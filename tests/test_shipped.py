@@ -58,19 +58,21 @@ def test_its_model_card_is_current(name):
     assert page.read_text() == model_card(load_ensemble(name).card), "run `make docs`"
 
 
-def test_the_results_page_is_current(tmp_path):
-    cards = [
-        Scorecard.load(REPOSITORY / f"docs/results/{name}.json", rows_only=True)
-        for name in ("physionet2017", "cpsc2018")
-    ]
-    found = write_results(cards, tmp_path / "results.md").read_text()
-    assert found == (REPOSITORY / "docs/results.md").read_text(), "run `make docs`"
-
-
-def test_the_page_of_hardened_strategies_is_current(tmp_path):
-    card = Scorecard.load(REPOSITORY / "docs/results/physionet2017-compact.json", rows_only=True)
-    found = write_results([card], tmp_path / "results.md").read_text()
-    assert found == (REPOSITORY / "docs/results-hardened.md").read_text(), "run `make docs`"
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("results", ("physionet2017", "cpsc2018")),
+        ("results-hardened", ("physionet2017-compact",)),
+        ("results-shift", ("physionet2017-shift",)),
+    ],
+)
+def test_the_results_pages_are_current(page, names, tmp_path):
+    results = REPOSITORY / "docs/results"
+    cards = [Scorecard.load(results / f"{name}.json", rows_only=True) for name in names]
+    intro = results / f"{page}-intro.md"
+    text = intro.read_text() if intro.exists() else ""
+    found = write_results(cards, tmp_path / "results.md", intro=text).read_text()
+    assert found == (REPOSITORY / f"docs/{page}.md").read_text(), "run `make docs`"
 
 
 @pytest.mark.parametrize("name", NAMES)
