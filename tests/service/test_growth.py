@@ -149,9 +149,7 @@ def test_a_page_does_not_wait_for_metrics_that_take_long(growing, monkeypatch):
     monkeypatch.setattr(metrics_cache, "compute_metrics", compute_slowly)
     metrics, is_current = metrics_cache.recent_metrics(desk)
     assert metrics is before and not is_current and started.wait(60)
-    assert "reload in a moment" in client.get("/measures").text, (
-        "it does not wait either"
-    )
+    assert "reload in a moment" in client.get("/measures").text, "it does not wait either"
     may_end.set()
     with desk.computing:  # the thread has ended
         metrics, is_current = metrics_cache.recent_metrics(desk)
