@@ -10,9 +10,11 @@ import pytest
 from ecgquorum import Scorecard, load_ensemble, model_card, pack, save_bundle, write_report, write_results
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import BundleError, ScorecardError
+from ecgquorum.metrics import Estimate
 from ecgquorum.recipes import parse_recipe
 from ecgquorum.report.findings import list_notes
 from ecgquorum.report.published_results import paper_value
+from ecgquorum.report.report_table import ReportTable, TableCell
 from ecgquorum.report.table_formats import to_csv, to_latex, to_markdown
 from ecgquorum.report.tables import build_tables
 
@@ -95,6 +97,15 @@ def test_an_intro_and_the_claims_come_before_the_tables(as_real, tmp_path):
     text = write_results([as_real], tmp_path / "r.md", intro="## What we conclude\n\nNothing yet.\n").read_text()
     assert text.index("Nothing yet.") < text.index("## Does the paper hold?") < text.index("## Tables: ")
     assert is_tidy(text)
+
+
+def test_wide_tables_are_split_into_equal_parts():
+    cell = TableCell(Estimate(50.0, 40.0, 60.0))
+    columns = (("", "natural"), *(("severity 5", f"c{number}") for number in range(15)))
+    text = to_markdown(ReportTable("t", "Title", "", columns, (("baseline", (cell,) * 16),)))
+    heads = [line for line in text.splitlines() if line.startswith(("| severity 5", "|  |"))]
+    assert [line.count("|") - 2 for line in heads] == [1, 5, 5, 5]
+    assert "| severity 5 | c5 | c6 | c7 | c8 | c9 |" in heads and text.count("50.0") == 16
 
 
 def test_notes_are_complete(as_real):

@@ -2,6 +2,8 @@
 
 import csv
 import io
+import math
+from collections.abc import Iterator
 
 from ecgquorum.report.report_table import ReportTable, TableCell
 
@@ -31,10 +33,7 @@ def to_csv(table: ReportTable) -> str:
 def to_markdown(table: ReportTable) -> str:
     """Format as a Markdown section; a wide table as one below the other for each heading of its columns."""
     lines = [f"### {table.title}"]
-    start = 0
-    for heading, size in table.groups if len(table.columns) > _WIDE else [("", len(table.columns))]:
-        columns = slice(start, start + size)
-        start += size
+    for heading, columns in _split_columns(table):
         titles = [
             f"{above}: {label}" if above and above != heading else label for above, label in table.columns[columns]
         ]
@@ -47,6 +46,19 @@ def to_markdown(table: ReportTable) -> str:
     if table.note:
         lines += ["", table.note]
     return "\n".join(lines) + "\n"
+
+
+def _split_columns(table: ReportTable) -> Iterator[tuple[str, slice]]:
+    """Columns that fit beside each other, with the heading that they share."""
+    if len(table.columns) <= _WIDE:
+        yield "", slice(None)
+        return
+    start = 0
+    for heading, size in table.groups:
+        width = math.ceil(size / math.ceil(size / _WIDE))
+        for first in range(start, start + size, width):
+            yield heading, slice(first, min(first + width, start + size))
+        start += size
 
 
 def to_latex(table: ReportTable) -> str:
