@@ -10,6 +10,7 @@ import pytest
 from ecgquorum import Scorecard, load_ensemble, model_card, pack, save_bundle, write_report, write_results
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.errors import BundleError, ScorecardError
+from ecgquorum.evaluation.conditions import Condition
 from ecgquorum.metrics import Estimate
 from ecgquorum.recipes import parse_recipe
 from ecgquorum.report.findings import list_notes
@@ -97,6 +98,16 @@ def test_an_intro_and_the_claims_come_before_the_tables(as_real, tmp_path):
     text = write_results([as_real], tmp_path / "r.md", intro="## What we conclude\n\nNothing yet.\n").read_text()
     assert text.index("Nothing yet.") < text.index("## Does the paper hold?") < text.index("## Tables: ")
     assert is_tidy(text)
+
+
+def test_corruptions_alone_are_not_about_the_paper(as_real, tmp_path):
+    natural = Condition()
+    corrupted = replace(as_real, conditions=(natural, Condition("muscle", "corruption", 5.0)))
+    assert "Does the paper hold?" not in write_results([corrupted], tmp_path / "c.md").read_text()
+    assert (
+        "Does the paper hold?"
+        in write_results([replace(as_real, conditions=(natural,))], tmp_path / "n.md").read_text()
+    )
 
 
 def test_wide_tables_are_split_into_equal_parts():

@@ -7,6 +7,7 @@ from pathlib import Path
 from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.errors import ScorecardError
 from ecgquorum.evaluation.comparisons import group_by_strategy
+from ecgquorum.evaluation.conditions import CORRUPTION, OOD
 from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.report.claims import ClaimResult, check_claims
 from ecgquorum.report.findings import is_simulated, list_notes
@@ -40,10 +41,10 @@ def write_results(cards: Sequence[Scorecard], path: str | Path, *, intro: str = 
                 "card": card,
                 "notes": list_notes(card),
                 "in_setting": [one.name for one in card.ensembles if not one.deviations],
-                "about_paper": not is_simulated(card) and paper_data_set(card.data.classes) is not None,
+                "about_paper": _is_about_paper(card),
                 "claims": [(claim, [_format_result(one) for one in claim.results]) for claim in paper],
                 "beyond": [(claim, [_format_result(one) for one in claim.results]) for claim in beyond],
-                "compared": [] if is_simulated(card) else list(_compare(card, tables)),
+                "compared": list(_compare(card, tables)) if _is_about_paper(card) else [],
                 "tables": [to_markdown(one).strip() for one in tables],
             }
         )
@@ -51,6 +52,13 @@ def write_results(cards: Sequence[Scorecard], path: str | Path, *, intro: str = 
     text = load_template("results.md.jinja").render(parts=parts, intro=intro.strip())
     write_atomic(path, re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n")
     return path
+
+
+def _is_about_paper(card: Scorecard) -> bool:
+    """Whether the paper's claims can be checked: on its data sets, unless corruptions were evaluated and no attacks."""
+    shifted = any(condition.target in (CORRUPTION, OOD) for condition in card.conditions)
+    attacked = any(condition.is_attack for condition in card.conditions)
+    return not is_simulated(card) and paper_data_set(card.data.classes) is not None and (attacked or not shifted)
 
 
 def _format_result(result: ClaimResult) -> dict[str, str]:
