@@ -103,7 +103,10 @@ def test_size_limits_hold_while_bytes_come_in(make_desk):
 def test_hostile_files_are_unreadable_and_stop_nothing(client, desk, examples, classify, tmp_path):
     (tmp_path / "junk.edf").write_bytes(b"junk" * 100)
     (tmp_path / "bomb.xml").write_text('<!DOCTYPE a [<!ENTITY a "b"><!ENTITY c "&a;&a;">]><a>&c;</a>')
-    (tmp_path / "liar.hea").write_text("liar 1 300 999999999\n../../../etc/passwd 16 1000 16 0 0 0 0 ECG\n")
+    liar = tmp_path / "liar"
+    liar.write_text("liar 1 300 999999999\n../../../etc/passwd 16 1000 16 0 0 0 0 ECG\n")
+    refused = put(client, liar, name="liar.hea")
+    assert refused.status_code == 422 and "no signal file in its own folder" in refused.json()["detail"]
     np.savez(tmp_path / "inf.npz", signal=np.full((1, 3000), np.inf), rate_hz=300.0, leads=["ECG"], units="mV")
     ids = [put(client, path).json()["id"] for path in sorted(tmp_path.glob("*.*")) if path.is_file()]
     good = put(client, examples / "r1.npz").json()["id"]

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from ecgquorum import simulate
 from ecgquorum.cli import app
 from ecgquorum.ensemble.result import Result, failed_result
+from ecgquorum.errors import TriageError
 from ecgquorum.preprocessing.measurements import Measurements
 from ecgquorum.preprocessing.quality import Finding, Quality, Severity
 from ecgquorum.recordings import Acquisition, ReadFailure, SandboxLimits, write
@@ -271,7 +272,7 @@ def test_files_hold_each_content_once_and_a_second_run_writes_the_same(tmp_path)
 def test_a_failure_leaves_the_files_as_they_were(tmp_path):
     written(tmp_path, [classified()])
     before = {path.name: path.read_bytes() for path in (tmp_path / "fhir").iterdir()}
-    with pytest.raises(KeyError):
+    with pytest.raises(TriageError, match="line 1: expected a result of triage"):
         (tmp_path / "worklist.jsonl").write_text('{"sha256": "c"}\n')
         write_fhir(tmp_path / "worklist.jsonl", tmp_path / "fhir", CARD)
     assert {path.name: path.read_bytes() for path in (tmp_path / "fhir").iterdir()} == before

@@ -111,8 +111,8 @@ def inspect_file(desk: Desk, name: str, kept: StoredFile) -> IncomingFile:
         named = signal_files(header)
         if not named:
             raise UnprocessableError(
-                f"{name}: the header names no signal file; if it is the layout of a multi-segment WFDB record, convert "
-                "the record first (ecgquorum convert)"
+                f"{name}: the header names no signal file in its own folder; if it is the layout of a multi-segment "
+                "WFDB record, convert the record first (ecgquorum convert)"
             )
         if len(named) > _MAX_SIGNAL_FILES or any(len(one) > _MAX_NAME or not one.isprintable() for one in named):
             raise UnprocessableError(f"{name}: the header must name at most {_MAX_SIGNAL_FILES} printable signal files")
