@@ -69,7 +69,7 @@ def test_its_model_card_is_current(name):
 def test_the_results_pages_are_current(page, names, tmp_path):
     results = REPOSITORY / "docs/results"
     cards = [Scorecard.load(results / f"{name}.json", rows_only=True) for name in names]
-    intro = results / f"{page}-intro.md"
+    intro = REPOSITORY / f"docs/{page}-intro.md"
     text = intro.read_text() if intro.exists() else ""
     found = write_results(cards, tmp_path / "results.md", intro=text).read_text()
     assert found == (REPOSITORY / f"docs/{page}.md").read_text(), "run `make docs`"

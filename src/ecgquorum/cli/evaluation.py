@@ -187,11 +187,12 @@ def _load_ensembles(runs: list[str], member: str | None, device: "torch.device")
     from ecgquorum.ensemble import bundle_names
 
     shipped = bundle_names()
-    given, others = {}, []
+    given: dict[str, Ensemble] = {}
+    others: list[Ensemble] = []
     for run in runs:
-        name, path = (
-            run.split("=", 1) if "=" in run and not Path(run).exists() else (run if run in shipped else "", run)
-        )
+        name, is_named, path = run.partition("=")
+        if not is_named or Path(run).exists():
+            name, path = run if run in shipped else "", run
         ensemble = load_ensemble(path, member=member, device=device)
         if not name:
             others.append(ensemble)
