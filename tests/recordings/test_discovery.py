@@ -63,6 +63,13 @@ def test_names_that_are_not_unicode_are_escaped(folder):
     assert printable("plain ü") == "plain ü"
 
 
+def test_a_header_that_names_an_impossible_file_stops_nothing(tmp_path):
+    write(simulate("N", seed=1, seconds=4, leads=("ECG",)).recording, tmp_path / "good.npz")
+    (tmp_path / "bad.hea").write_bytes(b"bad 1 300 1200\nb\0d.dat 16 1000 16 0 0 0 0 ECG\n")
+    found = {Path(one.name).name for one in discover_recordings([str(tmp_path)]) if isinstance(one, RecordingPath)}
+    assert found == {"good.npz", "bad.hea"}
+
+
 def test_a_missing_file_gives_a_failure(tmp_path):
     (found,) = discover_recordings([tmp_path / "nowhere.edf"])
     assert isinstance(found, ReadFailure) and "found no such file" in found.reason

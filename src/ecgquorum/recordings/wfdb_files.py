@@ -16,12 +16,12 @@ GAP = "~"
 def signal_files(header: bytes) -> list[str]:
     """The files beside a WFDB header that it names, each once: signal files, or the headers of segments.
 
-    Paths to other folders are left out.
+    Paths to other folders, and names that no file can have, are left out.
     """
     lines = _lines(header)
     suffix = HEADER if is_multi_segment(header) else ""
     names = dict.fromkeys(line[0] for line in lines[1:] if line[0] != GAP)
-    return [f"{name}{suffix}" for name in names if PurePosixPath(name).name == name]
+    return [f"{name}{suffix}" for name in names if PurePosixPath(name).name == name and "\0" not in name]
 
 
 def is_multi_segment(header: bytes) -> bool:
