@@ -63,7 +63,7 @@ def test_its_model_card_is_current(name):
     [
         ("results", ("physionet2017", "cpsc2018")),
         ("results-hardened", ("physionet2017-compact",)),
-        ("results-shift", ("physionet2017-shift",)),
+        ("results-shift", ("physionet2017-shift", "cpsc2018-shift")),
     ],
 )
 def test_the_results_pages_are_current(page, names, tmp_path):
