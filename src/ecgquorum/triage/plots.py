@@ -7,7 +7,8 @@ from itertools import islice
 from pathlib import Path
 
 from ecgquorum.ensemble.result import Result
-from ecgquorum.preprocessing.prepare import ANY_RECORDING, ReadOptions, read_recordings
+from ecgquorum.errors import EcgQuorumError
+from ecgquorum.preprocessing.prepare import ANY_RECORDING, PreparedRecording, ReadOptions, read_recordings
 from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recording_plot import Page, plot_recording
 from ecgquorum.recordings.discovery import ReadFailure, locate
@@ -41,20 +42,27 @@ def draw_plots(
     out = Path(out)
     results = islice((entry.result for entry in journal.entries(budget) if entry.result.label), n_plots)
     waiting = [one for one in results if not plot_paths(out, one)[0].is_file()]
-    for done, one in enumerate(waiting):
-        progress.update("plots", done, len(waiting))
-        for line in _draw(out, one, replace(options, spec=None, recording_bytes=0), limits):
+    located = {}
+    for one in waiting:
+        try:
+            located[locate(one.source)] = one
+        except EcgQuorumError as error:
+            progress.log(f"{one.source}: no plot: {one_line(error)}")
+    whole = replace(options, spec=None, recording_bytes=0)
+    reads = read_recordings(located, whole, limits=replace(limits, n_workers=1))
+    for done, (one, read) in enumerate(zip(located.values(), reads, strict=True)):
+        progress.update("plots", done, len(located))
+        for line in _draw(out, one, read, options):
             progress.log(line)
     return len(waiting)
 
 
-def _draw(out: Path, result: Result, options: ReadOptions, limits: SandboxLimits) -> Iterator[str]:
+def _draw(out: Path, result: Result, read: PreparedRecording | ReadFailure, options: ReadOptions) -> Iterator[str]:
     """Draw one recording; yields what went wrong, which must not stop the worklist."""
     sheet, timeline = plot_paths(out, result)
     try:
         if result.worst_window:
             write_sheet(plot_timeline(result), timeline, _DPI)
-        (read,) = read_recordings([locate(result.source)], options, limits=replace(limits, n_workers=1))
         if isinstance(read, ReadFailure):
             yield f"no plot: {read.reason}"
             return
