@@ -57,7 +57,7 @@ def test_an_erased_recording_leaves_only_a_tombstone(team, examples, classify):
 def test_an_interrupted_erasure_is_finished_at_the_next_start(team, examples, monkeypatch):
     desk, client, headers = team
     made = put(client, examples / "r0.npz", headers=headers["Una"]).json()["id"]
-    monkeypatch.setattr("ecgquorum.service.erasing.remove_unused", lambda *_: None)  # as if killed here
+    monkeypatch.setattr("ecgquorum.service.erasing.remove_orphans", lambda *_: None)  # as if killed here
     client.delete(f"/api/recordings/{made}", params={"reason": "x"}, headers=headers["Ann"]).raise_for_status()
     monkeypatch.undo()
     assert any(path.is_file() for path in (desk.files.folder / "files").rglob("*"))

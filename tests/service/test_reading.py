@@ -99,15 +99,20 @@ def test_enter_held_down_gives_one_verdict(served, page):
     expect(page.locator("#review .state")).not_to_have_text("open")
 
 
-def test_a_final_verdict_can_be_undone_for_some_seconds(served, page):
-    address, _, ids = served
-    page.goto(f"{address}/cases/{ids[0]}")
+def close_case(page, address, final):
+    """Give N as the first verdict, and the class of the key `final` as the last."""
+    page.goto(address)
     expect(page.locator("[data-label=N]")).to_be_enabled()
     for key in ("1", "Enter"):
         page.keyboard.press(key)
     expect(page.locator(".votes")).to_be_visible()
-    for key in ("2", "Enter"):
+    for key in (final, "Enter"):
         page.keyboard.press(key)
+
+
+def test_a_final_verdict_can_be_undone_for_some_seconds(served, page):
+    address, _, ids = served
+    close_case(page, f"{address}/cases/{ids[0]}", final="2")
     expect(page.locator("#toast")).to_contain_text("Undo")
     press(page, "Enter")
     expect(page.locator("#toast")).to_contain_text("Undo")
@@ -119,13 +124,7 @@ def test_a_final_verdict_can_be_undone_for_some_seconds(served, page):
 
 def test_an_admin_reopens_a_case_with_a_reason(served, page):
     address, _, ids = served
-    page.goto(f"{address}/cases/{ids[0]}")
-    expect(page.locator("[data-label=N]")).to_be_enabled()
-    for key in ("1", "Enter"):
-        page.keyboard.press(key)
-    expect(page.locator(".votes")).to_be_visible()
-    for key in ("1", "Enter"):
-        page.keyboard.press(key)
+    close_case(page, f"{address}/cases/{ids[0]}", final="1")
     page.click("text=Reopen >> nth=0")
     page.fill("#reason", "the wrong patient")
     page.click("text=Reopen the case")

@@ -39,7 +39,7 @@ Database = Annotated[
 ]
 
 
-def check_installed() -> None:
+def check_extra() -> None:
     """Raise unless the packages of the desk are installed."""
     from importlib.util import find_spec
 
@@ -105,7 +105,7 @@ def serve(
 
     Without tokens (`ecgquorum token add`) only this machine can use it. Ctrl-C stops it; nothing is lost.
     """
-    check_installed()
+    check_extra()
     from ecgquorum.service.demo_desk import AUDIT_SHARE
     from ecgquorum.service.server import serve as run
     from ecgquorum.service.settings import Settings
@@ -135,7 +135,7 @@ def serve(
     triaged = TriagedFolder(triage) if triage else None
     desk = _open_desk(settings, triaged)
     if triaged:
-        _open_triaged(desk, triaged)
+        _open_folder(desk, triaged)
     where = f"[{host}]" if ":" in host else host
     print_line(f"review desk: http://{where}:{port}  (model {desk.model_name}; Ctrl-C stops it)")
     if desk.settings.tokens:
@@ -143,7 +143,7 @@ def serve(
     run(desk, demo=demo)
 
 
-def _open_triaged(desk: "Desk", triaged: "TriagedFolder") -> None:
+def _open_folder(desk: "Desk", triaged: "TriagedFolder") -> None:
     try:
         with console_progress("opening", err) as progress:
             report = triaged.open_at(desk, progress)
@@ -259,7 +259,7 @@ def _parse_entry(text: str | None) -> tuple[int, str] | None:
 
 
 def _open_store(data: Path, database: str, must_exist: bool = False) -> "Store":
-    check_installed()
+    check_extra()
     from ecgquorum.service.settings import Settings
     from ecgquorum.service.store.database import open_store
 

@@ -9,7 +9,7 @@ import typer
 
 from ecgquorum.cli.application import DESK, INTERRUPTED, Device, app, split_names
 from ecgquorum.cli.console import err, print_build_report, print_cohort, print_line, print_warning
-from ecgquorum.cli.desk import Database, check_installed
+from ecgquorum.cli.desk import Database, check_extra
 from ecgquorum.progress import console_progress
 from ecgquorum.recipes import load_recipe, recipe_names
 
@@ -40,7 +40,7 @@ def retrain(
     The desk's random sample (`serve --audit`: recordings drawn whether they are doubtful or not) is the test part, and
     never trained on. Verdicts that are not one class are left out and counted. A patient's recordings stay in one part.
     """
-    check_installed()
+    check_extra()
     from ecgquorum.service.retraining import RetrainingOptions
     from ecgquorum.service.retraining import retrain as run
 

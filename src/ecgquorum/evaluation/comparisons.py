@@ -124,7 +124,7 @@ def _compare_under_corruptions(
     condition = Condition(ALL_CORRUPTIONS, CORRUPTION)
     makers: dict[str, Callable[[CorruptedPredictions], Metric | None]] = {
         "accuracy": mean_accuracy,
-        **{f"augrc_{score}": partial(_mean_augrc_if_scored, score=score) for score in COMPARED_SCORES},
+        **{f"augrc_{score}": partial(_choose_mean_augrc, score=score) for score in COMPARED_SCORES},
     }
     for name, make_metric in makers.items():
         made = {e: (make_metric(one), one.n_records) for e, one in found.items()}
@@ -136,7 +136,7 @@ def _compare_under_corruptions(
                 yield from _compare(sides, condition, name, found[numbers[0][0]].n_records)
 
 
-def _mean_augrc_if_scored(corrupted: CorruptedPredictions, score: str) -> Metric | None:
+def _choose_mean_augrc(corrupted: CorruptedPredictions, score: str) -> Metric | None:
     """The mean AUGRC by a score; None for an ensemble without this score, such as a risk that was not fitted."""
     return mean_augrc(corrupted, score) if score in corrupted.natural.scores() else None
 

@@ -155,7 +155,7 @@ def _unused_files(tree: FileTree, recordings: Iterable[str]) -> Mapping[str, str
             used |= {name, *list_files(tree, name)}
         except RecordingError:  # which its row in the worklist will say
             used.add(name)
-    reasons = {name: _explain_unused(tree, name) for name in tree.sizes if name not in used}
+    reasons = {name: _explain_rest(tree, name) for name in tree.sizes if name not in used}
     return reasons | dict(tree.unlisted)
 
 
@@ -166,7 +166,7 @@ def skip_segments(path: RecordingPath, ignore: Iterable[str] = ()) -> list[Skipp
     return [SkippedFile(str(RecordingPath(path.tree, name)), why) for name in names if not _is_ignored(name, ignore)]
 
 
-def _explain_unused(tree: FileTree, name: str) -> str:
+def _explain_rest(tree: FileTree, name: str) -> str:
     suffix = PurePosixPath(name).suffix.lower()
     if not tree.size(name):
         return "an empty file"

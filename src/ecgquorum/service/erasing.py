@@ -20,7 +20,7 @@ def erase(desk: Desk, ids: Sequence[str], admin: str, reason: str, state: str | 
             if row is not None and state in (None, row.state):
                 hashes += erasure.erase_recording(session, row, desk.store.now(), admin, reason)
                 erased.append(one)
-    remove_unused(desk, hashes, erased)
+    remove_orphans(desk, hashes, erased)
     return len(erased)
 
 
@@ -30,10 +30,10 @@ def finish_erasures(desk: Desk) -> None:
         hashes = [one for one in erasure.erased_files(session) if desk.files.path(one).exists()]
         ids = [one for one in erasure.erased_ids(session) if desk.files.trace_path(one).exists()]
     if hashes or ids:
-        remove_unused(desk, hashes, ids)
+        remove_orphans(desk, hashes, ids)
 
 
-def remove_unused(desk: Desk, hashes: Sequence[str], ids: Sequence[str] = ()) -> None:
+def remove_orphans(desk: Desk, hashes: Sequence[str], ids: Sequence[str] = ()) -> None:
     """Remove files that no recording has, and samples, under the write lock: an upload of the same bytes waits."""
     with desk.store.write_session() as session:
         for sha256 in erasure.unused_files(session, hashes):

@@ -11,7 +11,7 @@ from ecgquorum.recordings.reader_protocol import HEAD_BYTES
 from ecgquorum.recordings.readers import FORMATS, claimed_suffixes, recognise_content
 from ecgquorum.recordings.wfdb_files import is_multi_segment, signal_files
 from ecgquorum.service.desk import Desk
-from ecgquorum.service.erasing import remove_unused
+from ecgquorum.service.erasing import remove_orphans
 from ecgquorum.service.files import StoredFile, suffix_of
 from ecgquorum.service.http_errors import (
     ConflictError,
@@ -82,7 +82,7 @@ def _add_file(desk: Desk, uploader: str, name: str, kept: StoredFile) -> UploadO
                 check_quota(desk, uploader, kept.n_bytes)
             return UploadOutcome(row, is_new, missing_files(row, recordings.list_files(session, row.id)))
     except HttpError:
-        remove_unused(desk, [kept.sha256])
+        remove_orphans(desk, [kept.sha256])
         raise
 
 

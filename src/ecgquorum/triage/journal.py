@@ -130,7 +130,7 @@ class Journal:
         """Whether there is a result of reading the file, or of trying to."""
         return bool(self._value("SELECT EXISTS (SELECT 1 FROM results WHERE source = ? AND stamp <> '')", source))
 
-    def refused(self) -> set[str]:
+    def list_failures(self) -> set[str]:
         """Every recording that could not be read; those of unreadable quality were."""
         query = "SELECT source, result FROM results WHERE decision = 'unreadable' AND stamp <> ''"
         with self._translate_errors():

@@ -142,7 +142,7 @@ def _add_unread(journal: Journal, found: Discovery, ignore: Sequence[str], progr
     A multi-segment record that cannot be read may have sound segments, which discovery did not list.
     """
     journal.failures, journal.n_ignored = found.failures, found.n_ignored
-    refused = journal.refused()
+    refused = journal.list_failures()
     segments = [one for path in found.recordings if str(path) in refused for one in skip_segments(path, ignore)]
     unread = [one for one in segments if not journal.is_read(one.source)]
     results = [*map(failed_result, found.failures), *map(skipped_result, (*found.skipped, *unread))]
