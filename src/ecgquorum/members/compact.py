@@ -19,7 +19,7 @@ from ecgquorum.errors import MemberError
 from ecgquorum.members.contract import downsample_mask, valid_span
 from ecgquorum.members.kernels.batch_max import BatchMax
 from ecgquorum.members.kernels.dropout import Dropout
-from ecgquorum.members.kernels.folding import Folding, is_frozen
+from ecgquorum.members.kernels.folding import Folded, Folding, is_frozen
 from ecgquorum.members.pooling import POOLINGS, build_pooling
 
 INNER_RATE_HZ = 100.0
@@ -71,12 +71,19 @@ class _ConvNorm(nn.Module):
         self._folding = Folding()
 
     def forward(self, h: Tensor) -> Tensor:
-        if is_frozen(self.conv, self.norm):
-            folded = self._folding(self.conv, self.norm)
-            conv = self.conv
+        if self.is_frozen():
+            folded, conv = self.fold(), self.conv
             return F.conv2d(h, folded.weight, folded.bias, conv.stride, conv.padding, conv.dilation)
         normalised: Tensor = self.norm(self.conv(h))
         return normalised
+
+    def is_frozen(self) -> bool:
+        """Whether only the folded form is needed."""
+        return is_frozen(self.conv, self.norm)
+
+    def fold(self) -> Folded:
+        """The convolution with its batch norm as one weight and one bias."""
+        return self._folding(self.conv, self.norm)
 
 
 class _Stem(nn.Module):
@@ -87,8 +94,21 @@ class _Stem(nn.Module):
         self.last = _ConvNorm(n_leads, n_out, 15, step=2)
 
     def forward(self, h: Tensor, mask: Tensor | None) -> Tensor:
-        normed: Tensor = self.last(_apply_mask(h, mask))
+        h = _apply_mask(h, mask)
+        if self.last.is_frozen():
+            return F.relu(self._multiply_patches(h), inplace=True)
+        normed: Tensor = self.last(h)
         return F.relu(normed.contiguous(memory_format=torch.channels_last), inplace=True)
+
+    def _multiply_patches(self, h: Tensor) -> Tensor:
+        """The convolution as one matrix product, whose result is channels-last: so few leads make a convolution slow."""
+        folded, conv = self.last.fold(), self.last.conv
+        kernel, step, padding = conv.kernel_size[1], conv.stride[1], int(conv.padding[1])
+        patches = F.pad(h[:, :, 0], (padding, padding)).unfold(2, kernel, step)  # (batch, lead, time, tap)
+        n_records, _, n_samples, _ = patches.shape
+        rows = patches.transpose(1, 2).reshape(n_records * n_samples, -1)
+        product = torch.addmm(folded.bias, rows, folded.weight.flatten(1).t())
+        return product.view(n_records, 1, n_samples, -1).permute(0, 3, 1, 2)
 
 
 class _ResidualBlock(nn.Module):
@@ -107,7 +127,19 @@ class _ResidualBlock(nn.Module):
     def forward(self, h: Tensor, mask: Tensor | None) -> Tensor:
         inner = self.dropout(F.relu(self.first(_apply_mask(h, mask)), inplace=True))
         normed: Tensor = self.last(_apply_mask(inner, _next_mask(mask)))
+        if self.last.is_frozen() and h.shape[3] % 2 == 0:
+            return F.relu(self._add_shortcut(normed, h), inplace=True)
         return F.relu(normed + self._shortcut(h), inplace=True)
+
+    def _add_shortcut(self, normed: Tensor, h: Tensor) -> Tensor:
+        """The sum of `normed` and the shortcut as one matrix product that adds to `normed`, where no weight is learned.
+
+        Rows are samples; those of every second sample are a view of h, since two neighbours follow each other in memory.
+        """
+        n_in, n_out = h.shape[1], normed.shape[1]
+        every_second = h.permute(0, 2, 3, 1).reshape(-1, 2 * n_in)[:, :n_in]
+        total = torch.addmm(normed.permute(0, 2, 3, 1).reshape(-1, n_out), every_second, self.shortcut.weight.flatten(1).t())
+        return total.view(len(h), 1, -1, n_out).permute(0, 3, 1, 2)
 
     def _shortcut(self, h: Tensor) -> Tensor:
         """Apply the 1x1 convolution to every second sample.
