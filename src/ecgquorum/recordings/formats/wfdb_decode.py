@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.filetree import FileTree
 from ecgquorum.recordings.formats.wfdb_check import MARGIN
+from ecgquorum.recordings.formats.wfdb_plain_header import parse_plain_header
 from ecgquorum.recordings.leads import UNNAMED_LEAD, is_other_signal, normalise_leads, note_left_out
 from ecgquorum.recordings.recording import one_line
 from ecgquorum.recordings.units import millivolts_in
@@ -53,9 +54,12 @@ def parse_header(where: str, content: bytes) -> Any:
         text = content.decode()
     except UnicodeDecodeError:
         text = content.decode("latin-1")
+    text = text.replace("\u00b5", "u").replace("\u03bc", "u")
+    if plain := parse_plain_header(text):
+        return plain
     with tempfile.TemporaryDirectory(prefix="ecgquorum-") as folder:
         path = Path(folder) / "record"
-        path.with_suffix(".hea").write_text(text.replace("\u00b5", "u").replace("\u03bc", "u"))
+        path.with_suffix(".hea").write_text(text)
         return _call_wfdb(where, "rdheader", str(path))
 
 
