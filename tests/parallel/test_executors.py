@@ -1,5 +1,6 @@
 """Every executor runs each task once, after those it depends on, and again when its process was lost."""
 
+import importlib
 import itertools
 import subprocess
 import sys
@@ -166,3 +167,13 @@ def test_a_dependency_on_an_unknown_task_is_an_error():
 
 def tasks(items):
     return [Task(str(item), item) for item in items]
+
+
+def test_processes_of_a_command_do_not_import_the_command_line(monkeypatch):
+    program = importlib.import_module("ecgquorum.__main__")
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    with LocalExecutor(1, 1) as executor:
+        ((_, imported),) = executor.run(work.is_imported, [Task("command line", "ecgquorum.cli")])
+    assert not imported
+    assert program.__spec__.name == "ecgquorum.__main__"
+    assert program.__file__

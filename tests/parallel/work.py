@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,6 +14,10 @@ from ecgquorum.errors import TrainingError
 
 def double(offset, item):
     return offset + 2 * item
+
+
+def is_imported(item):
+    return item in sys.modules
 
 
 def timed_sleep(item):

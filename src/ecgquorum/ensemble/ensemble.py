@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ Input = str | Path | Recording
 """A recording, or the path of one."""
 
 _BATCH = 32
+_AHEAD = 4 * _BATCH
+"""So many windows are sorted by length before they are put into batches."""
 
 
 class Ensemble(nn.Module):
@@ -130,8 +133,9 @@ class Ensemble(nn.Module):
         order = cohort.by_length(indices)
         starts = range(0, len(indices), _BATCH)
         batches = (cohort.batch(indices[order[start : start + _BATCH]], self.input) for start in starts)
-        outputs = self._outputs(batches, lambda place: cohort.rows[indices[order][place]].id)
+        outputs = _join_outputs([self.member_outputs(batch) for batch in batches], len(self.members), len(self.classes))
         probs, distances = (one[np.argsort(order)] for one in outputs)
+        _check_finite(probs, lambda place: cohort.rows[indices[place]].id)
         return self.make_prediction([cohort.rows[i].id for i in indices], probs, distances)
 
     def predict_prepared(self, ids: Sequence[str], signals: Sequence[Signal]) -> Prediction:
@@ -156,34 +160,26 @@ class Ensemble(nn.Module):
         ids: list[str] = []
         owners: list[int] = []
 
-        def batches() -> Iterator[Batch]:
-            waiting: list[Signal] = []
+        def windows() -> Iterator[Signal]:
             for record, signal in fitted:
                 for start in windowing.starts(signal.shape[1], self.input):
                     owners.append(len(ids))
-                    waiting.append(signal[:, start : start + n_window])
-                    if len(waiting) == _BATCH:
-                        yield make_batch(waiting, self.input.n_window)
-                        waiting.clear()
+                    yield signal[:, start : start + n_window]
                 ids.append(record)
-            if waiting:
-                yield make_batch(waiting, self.input.n_window)
 
-        probs, distances = self._outputs(batches(), lambda window: ids[owners[window]])
+        parts = [self._outputs_by_length(part) for part in _split(windows(), _AHEAD)]
+        probs, distances = _join_outputs(parts, len(self.members), len(self.classes))
+        _check_finite(probs, lambda window: ids[owners[window]])
         means = (_mean_by_owner(values, owners, len(ids)) for values in (probs, distances))
-        windows = self.make_prediction([ids[owner] for owner in owners], probs, distances)
-        return self.make_prediction(ids, *means), windows
+        every = self.make_prediction([ids[owner] for owner in owners], probs, distances)
+        return self.make_prediction(ids, *means), every
 
-    def _outputs(self, batches: Iterator[Batch], name_of: Callable[[int], str]) -> tuple[np.ndarray, np.ndarray]:
-        """(row, member, class) and (row,) of all batches; raises where a network gives no finite probability."""
-        empty = np.zeros((0, len(self.members), len(self.classes))), np.zeros(0)
-        found = zip(empty, *(self.member_outputs(batch) for batch in batches), strict=True)
-        probs, distances = (np.concatenate(one) for one in found)
-        lost = np.flatnonzero(~np.isfinite(probs).all(axis=(1, 2)))
-        if len(lost):
-            raise FittingError(
-                f"{name_of(int(lost[0]))}: the network gives no finite probability; its samples are out of range"
-            )
+    def _outputs_by_length(self, signals: Sequence[Signal]) -> tuple[np.ndarray, np.ndarray]:
+        """What `member_outputs` returns, in order; signals of similar length share a batch, which has less padding."""
+        order = np.argsort([signal.shape[1] for signal in signals], kind="stable")
+        batches = [[signals[i] for i in order[start : start + _BATCH]] for start in range(0, len(order), _BATCH)]
+        outputs = [self.member_outputs(make_batch(batch, self.input.n_window)) for batch in batches]
+        probs, distances = (np.concatenate(one)[np.argsort(order)] for one in zip(*outputs, strict=True))
         return probs, distances
 
     def make_prediction(self, ids: Sequence[str], probs: np.ndarray, distances: np.ndarray) -> Prediction:
@@ -236,6 +232,30 @@ def _as_probs(logits: Sequence[Tensor]) -> np.ndarray:
     logs = torch.stack([one.log_softmax(dim=1) for one in logits], dim=1)
     probs: np.ndarray = logs.double().exp().cpu().numpy()
     return np.asarray(probs / probs.sum(axis=2, keepdims=True))
+
+
+def _split(signals: Iterable[Signal], n_most: int) -> Iterator[list[Signal]]:
+    """Lists of at most so many signals, in order."""
+    remaining = iter(signals)
+    while part := list(islice(remaining, n_most)):
+        yield part
+
+
+def _join_outputs(
+    outputs: Sequence[tuple[np.ndarray, np.ndarray]], n_members: int, n_classes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(row, member, class) and (row,) of all batches, of which there may be none."""
+    probs, distances = zip((np.zeros((0, n_members, n_classes)), np.zeros(0)), *outputs, strict=True)
+    return np.concatenate(probs), np.concatenate(distances)
+
+
+def _check_finite(probs: np.ndarray, name_of: Callable[[int], str]) -> None:
+    """Raise where a network gives no finite probability."""
+    lost = np.flatnonzero(~np.isfinite(probs).all(axis=(1, 2)))
+    if len(lost):
+        raise FittingError(
+            f"{name_of(int(lost[0]))}: the network gives no finite probability; its samples are out of range"
+        )
 
 
 def _mean_by_owner(values: np.ndarray, owners: Sequence[int], n_owners: int) -> np.ndarray:

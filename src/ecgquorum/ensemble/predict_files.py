@@ -13,8 +13,8 @@ from ecgquorum.preprocessing.prepare import ANY_RECORDING, PreparedRecording, Re
 from ecgquorum.recordings.discovery import ReadFailure, RecordingPath
 from ecgquorum.recordings.sandbox import LIMITS, SandboxLimits
 
-GROUP, GROUP_SAMPLES = 32, 20_000_000
-"""At most this many recordings, or samples, are classified at once."""
+GROUP, GROUP_SAMPLES = 128, 20_000_000
+"""At most this many recordings, or samples, are classified at once, those of similar length in one batch."""
 
 Outcome = PreparedRecording | ReadFailure
 

@@ -101,7 +101,7 @@ class _Stem(nn.Module):
         return F.relu(normed.contiguous(memory_format=torch.channels_last), inplace=True)
 
     def _multiply_patches(self, h: Tensor) -> Tensor:
-        """The convolution as one matrix product, whose result is channels-last: so few leads make a convolution slow."""
+        """The convolution as one matrix product with a channels-last result: convolutions of so few leads are slow."""
         folded, conv = self.last.fold(), self.last.conv
         kernel, step, padding = conv.kernel_size[1], conv.stride[1], int(conv.padding[1])
         patches = F.pad(h[:, :, 0], (padding, padding)).unfold(2, kernel, step)  # (batch, lead, time, tap)
@@ -132,13 +132,15 @@ class _ResidualBlock(nn.Module):
         return F.relu(normed + self._shortcut(h), inplace=True)
 
     def _add_shortcut(self, normed: Tensor, h: Tensor) -> Tensor:
-        """The sum of `normed` and the shortcut as one matrix product that adds to `normed`, where no weight is learned.
+        """The sum of `normed` and the shortcut as one matrix product, where no weight is learned.
 
-        Rows are samples; those of every second sample are a view of h, since two neighbours follow each other in memory.
+        Rows are samples; those of every second sample are a view of h, since two neighbours are adjacent in memory.
         """
         n_in, n_out = h.shape[1], normed.shape[1]
         every_second = h.permute(0, 2, 3, 1).reshape(-1, 2 * n_in)[:, :n_in]
-        total = torch.addmm(normed.permute(0, 2, 3, 1).reshape(-1, n_out), every_second, self.shortcut.weight.flatten(1).t())
+        total = torch.addmm(
+            normed.permute(0, 2, 3, 1).reshape(-1, n_out), every_second, self.shortcut.weight.flatten(1).t()
+        )
         return total.view(len(h), 1, -1, n_out).permute(0, 3, 1, 2)
 
     def _shortcut(self, h: Tensor) -> Tensor:
@@ -218,8 +220,12 @@ class CompactMember(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return logits (batch, class) of x, (batch, lead, time), padded with zeros."""
-        logits: Tensor = self.head(self.embed(x))
-        return logits
+        return self.forward_with_features(x)[0]
+
+    def forward_with_features(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits (batch, class) and features (batch, feature)."""
+        features = self.embed(x)
+        return self.head(features), features
 
     def embed(self, x: Tensor) -> Tensor:
         """Return features (batch, feature): the input of the last layer.

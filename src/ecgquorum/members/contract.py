@@ -176,8 +176,7 @@ def valid_span(x: Tensor) -> Tensor:
     Padding is exactly zero, so this finds the recording inside its window. An all-zero input is all valid.
     """
     with torch.no_grad():
-        touched = (x != 0).any(dim=1, keepdim=True).to(x.dtype)
-        begun = touched.cumsum(dim=2) > 0
-        ahead = touched.flip(2).cumsum(dim=2).flip(2) > 0
-        empty = ~touched.any(dim=2, keepdim=True)
-        return ((begun & ahead) | empty).to(x.dtype)
+        touched = (x != 0).any(dim=1, keepdim=True).to(torch.uint8)
+        first, last = touched.argmax(dim=2, keepdim=True), x.shape[2] - 1 - touched.flip(2).argmax(dim=2, keepdim=True)
+        place = torch.arange(x.shape[2], device=x.device)
+        return ((place >= first) & (place <= last)).to(x.dtype)  # of an empty one: from 0 to the last sample

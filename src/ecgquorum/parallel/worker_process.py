@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -66,7 +67,7 @@ class WorkerProcess:
         self.connection, theirs = context.Pipe()
         daemon = not may_start_processes
         self._process = context.Process(target=_serve, args=(theirs, setup, arguments), daemon=daemon)
-        with _ignore_interrupts():
+        with _ignore_interrupts(), _hide_command_line():
             self._process.start()
         theirs.close()
         self._time_limit_s = time_limit_s
@@ -161,6 +162,24 @@ def _ignore_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _hide_command_line() -> Iterator[None]:
+    """Start a process that does not import the command line, as it would import any program that starts processes.
+
+    A program of the user's is imported: its functions may be tasks.
+    """
+    program = sys.modules["__main__"]
+    spec, path = program.__spec__, getattr(program, "__file__", None)
+    ours = spec.name == "ecgquorum.__main__" if spec else Path(path or "").stem == "ecgquorum"
+    if ours:
+        program.__spec__, program.__file__ = None, None
+    try:
+        yield
+    finally:
+        if ours:
+            program.__spec__, program.__file__ = spec, path
 
 
 def _serve(connection: Connection, setup: Callable[..., None], arguments: tuple[Any, ...]) -> None:

@@ -7,10 +7,23 @@ from hypothesis import strategies as st
 
 from ecgquorum.recordings.formats.wfdb_plain_header import parse_plain_header
 
-_FIELDS = (
-    "n_sig fs sig_len base_date base_time file_name fmt samps_per_frame skew byte_offset adc_gain baseline units "
-    "sig_name comments"
-).split()
+_FIELDS = [
+    "n_sig",
+    "fs",
+    "sig_len",
+    "base_date",
+    "base_time",
+    "file_name",
+    "fmt",
+    "samps_per_frame",
+    "skew",
+    "byte_offset",
+    "adc_gain",
+    "baseline",
+    "units",
+    "sig_name",
+    "comments",
+]
 _PLAIN = "A00001 1 300 9000 05:05:15 1/05/2000\nA00001.mat 16+24 1000/mV 16 0 -127 0 0 ECG\n#Age: 63\n"
 
 _numbers = st.integers(-32768, 32767)
