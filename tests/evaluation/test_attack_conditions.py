@@ -159,5 +159,6 @@ def test_masking_is_checked_at_a_strength_of_the_maximum_norm(tiny_study):
     attacks = [
         AttackCondition(PGD(e, norm=norm, n_steps=1), records=2, name=norm) for e, norm in ((9.0, "l2"), (3.0, "linf"))
     ]
-    card = evaluate(ensemble, cohort, attacks, options=EvaluationOptions(masking_records=2))
+    card = evaluate(ensemble, cohort, attacks, options=EvaluationOptions(masking_records=32))
     assert {row.epsilon for row in card.find(attack="masking")} == {3.0}
+    assert {row.n_recordings for row in card.find(attack="masking")} == {2}  # no more than are attacked

@@ -163,7 +163,7 @@ def _make_rows(run: EvaluationRun, e: int, facts: EnsembleFacts) -> Iterator[Met
         yield from rows(condition, len(run.data), _mixed_values(run, e, numbers))
     yield from rows(Condition(NATURAL, MEMBERS), len(run.data), _member_values(run, e))
     strength = run.options.masking_epsilon
-    positions = choose_records(len(run.data), run.options.masking_records, run.options.seed)
+    positions = choose_records(len(run.data), min(run.options.masking_records, run.n_attacked), run.options.seed)
     if strength is not None and len(positions):
         run.report_progress(f"masking checks of {facts.name}")
         ensemble = run.ensembles[e]

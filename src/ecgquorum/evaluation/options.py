@@ -17,7 +17,7 @@ class EvaluationOptions:
     normalise:       the mutual information to uncertainty by its range: "training": minimum to maximum on the train
                      part; "authors": minimum to maximum on the natural evaluated recordings, and R_cc, R_iu and UA as
                      means over thresholds; "robust": 0 to the 99.9 % quantile on the train part of the cohort
-    masking_records: how many recordings to check for gradient masking; 0: no checks
+    masking_records: how many recordings to check for gradient masking, no more than are attacked; 0: no checks
     masking_epsilon: strength of those checks; None: the second of the attacks' strengths, without attacks no checks
     seed:            of random attacks and of the choice of recordings
     severities:      of corruptions that are given by name

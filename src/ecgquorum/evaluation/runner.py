@@ -61,6 +61,12 @@ class EvaluationRun:
         self._progress = progress
         self._done, self._total = 0, len(self.ensembles) * sum(map(len, self.records))
 
+    @property
+    def n_attacked(self) -> int:
+        """How many recordings the attack on most recordings covers; without attacks, all."""
+        attacked = [self.records[i] for i, one in enumerate(self._context.changes) if isinstance(one, AttackCondition)]
+        return max(map(len, attacked), default=len(self.data))
+
     def run(self, executor: Executor | None = None) -> None:
         """Classify natural recordings first, then under one condition after the other."""
         if self.options.normalise == "robust":
