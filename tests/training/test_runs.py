@@ -281,7 +281,7 @@ def test_mistakes_are_named(tiny_cohort, tmp_path):
 
 
 def test_the_examples_of_the_strategies_page_run(tiny_cohort, tmp_path, monkeypatch):
-    blocks = (REPOSITORY / "docs/strategies.md").read_text().split("```python\n")[1:]
+    blocks = (REPOSITORY / "docs/reference/strategies.md").read_text().split("```python\n")[1:]
     first, own = (block.partition("```")[0] for block in blocks)
     names = {"__name__": "docs.strategies", "MyNet": OwnNet, "cohort": tiny_cohort}
     monkeypatch.chdir(tmp_path)
