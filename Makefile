@@ -68,8 +68,10 @@ clean:
 RESULTS := physionet2017 cpsc2018
 MODELS := $(RESULTS) physionet2017-compact
 
-docs: install-all  ## generated pages: the command line reference, the results page, the model cards
+docs: install-all  ## generated pages: the command line reference, recipe keys, JSON Schemas, results, model cards
 	$(BIN)/python -m typer ecgquorum.cli utils docs --name ecgquorum --title "Command line" --output docs/reference/cli.md
+	$(BIN)/python docs/generators/recipe_keys.py
+	$(BIN)/python docs/generators/schemas.py
 	$(BIN)/ecgquorum report $(RESULTS:%=docs/results/%.json) --out docs/results.md --intro docs/results-intro.md
 	$(BIN)/ecgquorum report docs/results/physionet2017-shift.json docs/results/cpsc2018-shift.json --out docs/results-shift.md --intro docs/results-shift-intro.md
 	$(BIN)/ecgquorum report docs/results/physionet2017-compact.json --out docs/results-hardened.md

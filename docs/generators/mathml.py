@@ -18,4 +18,4 @@ def on_page_markdown(markdown: str, **_: object) -> str:
 
 def _convert(text: str) -> str:
     text = _BLOCK.sub(lambda found: f'<div class="equation">{convert(found[1].strip(), display="block")}</div>', text)
-    return _INLINE.sub(lambda found: convert(found[1]), text)
+    return _INLINE.sub(lambda found: f'<span class="inline-math">{convert(found[1])}</span>', text)
