@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 OUT ?= runs/demo
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar on -c constraints.txt
 
-.PHONY: install install-all demo desk test test-all slow bench check format docs clean
+.PHONY: install install-all demo desk test test-all slow bench check site format docs clean
 
 install: $(VENV)/.installed-core  ## the library and the command line
 install-all: $(VENV)/.installed-all  ## everything: review desk, Ray, ONNX, Optuna, test tools
@@ -49,24 +49,29 @@ slow: install-all  ## the tests that take minutes
 bench: install-all  ## speed, as ratios to the published code; needs an idle machine
 	$(BIN)/python -m benchmarks
 
-check: install-all  ## format, lint, types, layers
+check: install-all site  ## format, lint, types, layers, the documentation site
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+site: install-all  ## the documentation as a site, in site/; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 format: install-all
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) runs
+	rm -rf $(VENV) runs site
 
 RESULTS := physionet2017 cpsc2018
 MODELS := $(RESULTS) physionet2017-compact
 
-docs: install-all  ## generated pages: the command line reference, the results page, the model cards
-	$(BIN)/python -m typer ecgquorum.cli utils docs --name ecgquorum --title "Command line" --output docs/cli.md
+docs: install-all  ## generated pages: the command line reference, recipe keys, JSON Schemas, results, model cards
+	$(BIN)/python -m typer ecgquorum.cli utils docs --name ecgquorum --title "Command line" --output docs/reference/cli.md
+	$(BIN)/python docs/generators/recipe_keys.py
+	$(BIN)/python docs/generators/schemas.py
 	$(BIN)/ecgquorum report $(RESULTS:%=docs/results/%.json) --out docs/results.md --intro docs/results-intro.md
 	$(BIN)/ecgquorum report docs/results/physionet2017-shift.json docs/results/cpsc2018-shift.json --out docs/results-shift.md --intro docs/results-shift-intro.md
 	$(BIN)/ecgquorum report docs/results/physionet2017-compact.json --out docs/results-hardened.md

@@ -1,4 +1,4 @@
-"""Strategies for `train`, and what it takes to write one: see docs/strategies.md."""
+"""Strategies for `train`, and what it takes to write one: see docs/reference/strategies.md."""
 
 from ecgquorum.training.phase import Phase, PhaseContext
 from ecgquorum.training.step import Step

@@ -58,7 +58,7 @@ def test_a_recording_without_beats_is_not_measured(signal):
     assert found == Measurements(n_beats=0) and found.line() == ""
 
 
-BOUNDS = {  # largest bias and spread, in ms, over 8 recordings of 10 s; docs/measurements.md has the figures of 25
+BOUNDS = {  # largest bias and spread, in ms, over 8 recordings of 10 s; docs/reference/measurements.md has those of 25
     ("Normal", "pr_ms"): (20, 10),
     ("Normal", "qrs_ms"): (40, 20),
     ("Normal", "qt_ms"): (10, 12),

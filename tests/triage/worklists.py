@@ -1,4 +1,4 @@
-"""Compare worklists as docs/reproducibility.md promises: decisions exactly, numbers to the tolerance."""
+"""Compare worklists as docs/explanation/reproducibility.md promises: decisions exactly, numbers to the tolerance."""
 
 import json
 import re

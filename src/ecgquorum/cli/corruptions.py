@@ -16,7 +16,10 @@ def corrupt(
     source: File,
     target: Annotated[Path, typer.Argument(help="The file to write: .hea (WFDB), .edf, .csv or .npz.")],
     kind: Annotated[
-        str, typer.Option(help="A corruption such as muscle, mains, lead-off or reversal-ra-la (docs/corruptions.md).")
+        str,
+        typer.Option(
+            help="A corruption such as muscle, mains, lead-off or reversal-ra-la; `ecgquorum corruptions` lists them."
+        ),
     ],
     severity: Annotated[int, typer.Option(min=1, max=5, help="From 1, slight, to 5, severe.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same disturbance.")] = 0,

@@ -47,7 +47,7 @@ def evaluate(
     corruptions: Annotated[
         str | None,
         typer.Option(
-            help="Corruptions instead of attacks: all, or names such as muscle,lead-off (docs/corruptions.md)."
+            help="Corruptions instead of attacks: all, or names that `ecgquorum corruptions` lists, as muscle,lead-off."
         ),
     ] = None,
     severities: Annotated[

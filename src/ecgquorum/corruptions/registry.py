@@ -68,7 +68,7 @@ def build_corruption(name: str, severity: int, options: Mapping[str, Any] | None
     """Build a corruption by its name; an unknown name or option is an error that lists what there is."""
     kind, options = CORRUPTIONS.get(name), options or {}
     if not (isinstance(kind, type) and issubclass(kind, Corruption)):
-        raise CorruptionError(f"{name} is not a Corruption; see docs/corruptions.md for how to write one")
+        raise CorruptionError(f"{name} is not a Corruption; see docs/reference/corruptions.md for how to write one")
     known = [field.name for field in dataclasses.fields(kind) if field.name != "severity"]
     unknown = [option for option in options if option not in known]
     if unknown:
