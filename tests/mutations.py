@@ -47,6 +47,11 @@ class Mutation:
         """What identifies it while other lines of the file change."""
         return str(self.file), self.source, self.kind
 
+    @property
+    def name(self) -> str:
+        """The same in every run as long as the file is."""
+        return f"{self.file}:{self.start}-{self.end} {self.kind}"
+
     def apply(self, source: str) -> str:
         return source[: self.start] + self.text + source[self.end :]
 

@@ -109,8 +109,11 @@ for module in pkgutil.walk_packages(ecgquorum.__path__, "ecgquorum."):
         continue
     try:
         importlib.import_module(module.name)
-    except ModuleNotFoundError as error:
-        missing[module.name] = error.name
+    except Exception as error:
+        cause = error if isinstance(error, ModuleNotFoundError) else error.__cause__
+        if not isinstance(cause, ModuleNotFoundError):
+            raise
+        missing[module.name] = cause.name
 print(json.dumps(missing))
 """
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+from ecgquorum._internal.atomic import check_disk_full
 from ecgquorum._internal.seeds import derive_seed
 from ecgquorum.errors import TuningError
 from ecgquorum.metrics import Estimate
@@ -45,6 +46,7 @@ class TrialStore:
             self._study = optuna.load_study(study_name=_STUDY, storage=self._storage)
             self._requeue()
         except (DatabaseError, KeyError, RuntimeError) as error:
+            check_disk_full(path, error)
             raise TuningError(
                 f"{path}: the database of the search is damaged ({str(error).partition(chr(10))[0]}); "
                 "choose another --out"
