@@ -193,3 +193,10 @@ def test_confident_pgd_leaves_less_mutual_information_than_pgd(ensemble, batch):
     loud = PGD(EPSILON, n_steps=40)(ensemble, *inputs(batch))
     quiet = ConfidentPGD(EPSILON)(ensemble, *inputs(batch))
     assert information(quiet) < information(loud)
+
+
+def test_options_are_named():
+    """`PGD(1.0, 40)` would be a guess: which of the numbers is the 40?"""
+    for make in ATTACKS.values():
+        with pytest.raises(TypeError):
+            type(make(1.0))(1.0, 40)
