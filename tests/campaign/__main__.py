@@ -66,7 +66,19 @@ def run_row(row: Row, minutes: float, scale: float) -> dict[str, object]:
     before = os.times()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", *tests, *chosen, "-m", marker, "-q", f"--junitxml={report}"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            *tests,
+            *chosen,
+            "-m",
+            marker,
+            "-q",
+            "-o",
+            "junit_family=xunit1",
+            f"--junitxml={report}",
+        ]
         began = time.monotonic()
         try:
             done = subprocess.run(

@@ -1,5 +1,6 @@
 """The disk is full: every command that writes says so in one line, names the file, and leaves no half output."""
 
+import re
 import shutil
 import subprocess
 
@@ -98,25 +99,28 @@ def half_run(half, tiny_recipe, tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_full_disk_is_one_line_that_names_the_file(
-    name, disk, recordings, half, half_run, tiny_run, tiny_cohort, tiny_study, tmp_path, record_property
-):
+@pytest.fixture
+def places(request, disk, tmp_path):
+    """What the arguments of a command name; fixtures that it does not use are not made."""
     (tmp_path / "recipe.toml").write_text(TINY_RECIPE)
     (tmp_path / "study.toml").write_text(TINY_STUDY)
-    places = {
-        "disk": disk,
-        "recordings": recordings,
-        "run": tiny_run,
-        "cohort": tiny_cohort.path,
-        "half": half.path,
-        "half_run": half_run,
-        "strategy": tiny_study / "runs" / "baseline",
-        "recipe": tmp_path / "recipe.toml",
-        "study": tmp_path / "study.toml",
-        "scorecard": tiny_study / "scorecard.json",
+    here = {"disk": disk, "recipe": tmp_path / "recipe.toml", "study": tmp_path / "study.toml"}
+    made = {
+        "recordings": lambda: request.getfixturevalue("recordings"),
+        "run": lambda: request.getfixturevalue("tiny_run"),
+        "cohort": lambda: request.getfixturevalue("tiny_cohort").path,
+        "half": lambda: request.getfixturevalue("half").path,
+        "half_run": lambda: request.getfixturevalue("half_run"),
+        "strategy": lambda: request.getfixturevalue("tiny_study") / "runs" / "baseline",
+        "scorecard": lambda: request.getfixturevalue("tiny_study") / "scorecard.json",
     }
-    command = Command(*COMMANDS[name].format(**places).split(), threads=1)
+    return lambda wanted: here | {name: made[name]() for name in wanted if name in made}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_full_disk_is_one_line_that_names_the_file(name, disk, places, record_property):
+    words = COMMANDS[name].format(**places(re.findall(r"{(\w+)}", COMMANDS[name]))).split()
+    command = Command(*words, threads=1)
     code = command.wait(900)
     said = command.stderr.replace("\n", "")
     assert code == 1, (code, said, command.stdout)

@@ -145,11 +145,15 @@ def _create(path: Path, space: Space) -> None:
     scratch = path.with_name(f".{path.name}.partial")
     scratch.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
-    storage = _open(scratch)
-    study = optuna.create_study(study_name=_STUDY, storage=storage, directions=["maximize", "maximize"])
-    study.enqueue_trial(space.values_of(space.given), user_attrs={"trial": 0})
-    _close(storage)
-    scratch.replace(path)
+    try:
+        storage = _open(scratch)
+        study = optuna.create_study(study_name=_STUDY, storage=storage, directions=["maximize", "maximize"])
+        study.enqueue_trial(space.values_of(space.given), user_attrs={"trial": 0})
+        _close(storage)
+        scratch.replace(path)
+    except BaseException:  # such as a full disk
+        scratch.unlink(missing_ok=True)
+        raise
 
 
 def _open(path: Path) -> optuna.storages.RDBStorage:
