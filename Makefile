@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 OUT ?= runs/demo
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar on -c constraints.txt
 
-.PHONY: install install-all demo desk test test-all slow bench check site format docs clean
+.PHONY: install install-all demo desk test test-all slow bench check site format docs clean mutate campaign
 
 install: $(VENV)/.installed-core  ## the library and the command line
 install-all: $(VENV)/.installed-all  ## everything: review desk, Ray, ONNX, Optuna, test tools
@@ -45,6 +45,12 @@ test-all: install-all  ## all tests, also those that take minutes or hours
 
 slow: install-all  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
+
+mutate: install-all  ## small errors in a copy of the package: do the tests notice them? half an hour
+	$(BIN)/python -m tests.mutate
+
+campaign: install-all  ## kills, damaged files, full disks and large inputs, in about an hour; see docs/reliability.md
+	$(BIN)/python -m tests.campaign --minutes 60
 
 bench: install-all  ## speed, as ratios to the published code; needs an idle machine
 	$(BIN)/python -m benchmarks

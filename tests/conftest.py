@@ -153,22 +153,6 @@ def tiny_recipe():
     return parse_recipe(TINY_RECIPE)
 
 
-@pytest.fixture(scope="session")
-def tiny_cohort(tmp_path_factory):
-    """60 simulated single-lead recordings of 5 s."""
-    out = tmp_path_factory.mktemp("tiny") / "cohort"
-    cohort, _ = build_cohort(open_source("synthetic:physionet2017", records=60, seconds=5.0), out)
-    return cohort
-
-
-@pytest.fixture(scope="session")
-def tiny_run(tmp_path_factory, tiny_recipe, tiny_cohort):
-    """The folder of a finished run: two tiny members, two epochs."""
-    out = tmp_path_factory.mktemp("tiny-run") / "run"
-    train_ensemble(tiny_recipe, tiny_cohort, out, device="cpu")
-    return out
-
-
 def make_once(tmp_path_factory, name, make):
     """The folder `name` of this session, which the first of its processes to ask for it makes; the others wait."""
     place = tmp_path_factory.getbasetemp()
@@ -180,6 +164,24 @@ def make_once(tmp_path_factory, name, make):
             make(out)
             finished.touch()
     return out
+
+
+@pytest.fixture(scope="session")
+def tiny_cohort(tmp_path_factory):
+    """60 simulated single-lead recordings of 5 s."""
+
+    def make(out):
+        build_cohort(open_source("synthetic:physionet2017", records=60, seconds=5.0), out)
+
+    return Cohort(make_once(tmp_path_factory, "tiny-cohort", make))
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory, tiny_recipe, tiny_cohort):
+    """The folder of a finished run: two tiny members, two epochs. Tests only read it."""
+    return make_once(
+        tmp_path_factory, "tiny-run", lambda out: train_ensemble(tiny_recipe, tiny_cohort, out, device="cpu")
+    )
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,12 @@
 """Files and folders are written atomically, and errors name them."""
 
 import errno
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from ecgquorum._internal.atomic import atomic_folder, write_atomic
+from ecgquorum._internal.atomic import atomic_folder, check_disk_full, write_atomic
 
 
 def test_files_are_replaced_atomically(tmp_path, monkeypatch):
@@ -52,3 +53,12 @@ def test_errors_about_other_files_keep_their_name(tmp_path):
 def test_other_errors_are_raised_as_they_are(tmp_path):
     with pytest.raises(TimeoutError, match="^no answer$"), atomic_folder(tmp_path / "a"):
         raise TimeoutError("no answer")
+
+
+def test_a_full_disk_under_a_database_names_the_database(tmp_path):
+    path = tmp_path / "journal.sqlite"
+    with pytest.raises(OSError, match="No space left on device; free some disk space") as caught:
+        check_disk_full(path, sqlite3.OperationalError("database or disk is full"))
+    assert caught.value.filename == str(path)
+    check_disk_full(path, sqlite3.OperationalError("disk I/O error"))  # with space left it is another error
+    check_disk_full(path, sqlite3.DatabaseError("file is not a database"))

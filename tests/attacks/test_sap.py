@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from ecgquorum.attacks import CPSC_KERNELS, PGD, PHYSIONET_KERNELS, SAP
 from ecgquorum.attacks.sap import smooth
 from ecgquorum.cohorts import Batch
+from ecgquorum.errors import AttackError
 
 
 def gaussian(size, width):
@@ -41,3 +42,20 @@ def test_its_changes_are_smoother_than_those_of_pgd(tiny_ensemble, tiny_cohort, 
         return (change.diff(dim=2).square().mean() / change.square().mean()).item()
 
     assert roughness(SAP(50.0, from_pgd=from_pgd, n_steps=10)) < 0.2 * roughness(PGD(50.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"sizes": (4,)}, "odd numbers of samples, found \\(4,\\)"),
+        ({"sizes": ()}, "odd numbers"),
+        ({"sizes": (-3,)}, "odd numbers"),
+        ({"widths": ()}, "widths: expected numbers above 0"),
+        ({"widths": (0.0,)}, "widths: expected numbers above 0"),
+        ({"widths": (float("inf"),)}, "widths: expected numbers above 0"),
+        ({"pairs": True, "sizes": (3, 5), "widths": (1.0,)}, "as many sizes as widths"),
+    ],
+)
+def test_kernels_that_cannot_be_are_refused(options, reason):
+    with pytest.raises(AttackError, match=reason):
+        SAP(1.0, **options)

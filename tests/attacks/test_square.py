@@ -41,3 +41,19 @@ def test_it_finds_the_weak_stretch_of_a_short_recording():
     valid[:, :, 270:330] = True
     moved = Square(1.0, n_queries=100)(model, x, torch.zeros(6, dtype=torch.long), valid)
     assert (moved[:, 0, 285:315].mean(dim=1) < -0.8).all()
+
+
+def test_segments_shrink_from_the_share_by_half_every_eighth():
+    """w = share * 0.5 ** (8 q / Q) of the valid samples; seen as what query q changes of the random start."""
+    n_queries, n_samples, seen = 40, 1000, []
+
+    def model(tried):
+        seen.append(tried.clone())
+        return torch.tensor([[3.0, 2.0, 1.0]]).expand(len(tried), 3)
+
+    Square(1.0, n_queries=n_queries, share=0.4)(model, torch.zeros(64, 1, n_samples), torch.zeros(64, dtype=torch.long))
+    for query, tried in enumerate(seen[1:]):
+        width = max(1, round(0.4 * 0.5 ** (8 * query / n_queries) * n_samples))
+        changed = (tried - seen[0])[:, 0].abs() > 1e-6
+        spans = [(row.nonzero().max() - row.nonzero().min() + 1).item() for row in changed if row.any()]
+        assert 0.9 * width - 1 <= max(spans) <= width

@@ -103,19 +103,18 @@ class TestEveryAttack:
         assert (size > 0.2 * attack.epsilon).all()
         assert not attacked[~batch.valid.expand_as(change)].any()
 
-    def test_the_model_is_left_as_it_was(self, name, ensemble, batch):
-        ensemble.train()
+    def test_the_model_is_left_as_it_was_and_the_same_generator_gives_the_same_result(
+        self, name, attack_once, ensemble, batch
+    ):
+        ensemble.train()  # unlike the first time: attacks evaluate the model, in whatever mode it is
         before = {key: value.clone() for key, value in ensemble.state_dict().items()}
         random_state = torch.random.get_rng_state()
-        ATTACKS[name](EPSILON)(ensemble, *inputs(batch), generator=generator())
+        again = ATTACKS[name](EPSILON)(ensemble, *inputs(batch), generator=generator())
         assert all(torch.equal(before[key], value) for key, value in ensemble.state_dict().items())
         assert all(module.training for module in ensemble.modules())
         assert all(p.requires_grad and p.grad is None for p in ensemble.parameters())
         assert torch.equal(random_state, torch.random.get_rng_state())
         ensemble.eval()
-
-    def test_the_same_generator_gives_the_same_result(self, name, attack_once, ensemble, batch):
-        again = ATTACKS[name](EPSILON)(ensemble, *inputs(batch), generator=generator())
         assert torch.equal(attack_once(name), again)
 
     def test_it_is_never_weaker_than_noise(self, name, attack_once, ensemble, batch):
@@ -131,8 +130,9 @@ class TestEveryAttack:
             assert (ensemble(attacked).argmax(dim=1) == batch.label).float().mean() <= 0.25
 
     def test_an_epsilon_of_zero_changes_nothing(self, name, ensemble, batch):
-        attacked = ATTACKS[name](0.0)(ensemble, *inputs(batch), generator=generator())
-        torch.testing.assert_close(attacked, batch.signal)
+        two = Batch(*(part[-2:] for part in batch))
+        attacked = ATTACKS[name](0.0)(ensemble, *inputs(two), generator=generator())
+        torch.testing.assert_close(attacked, two.signal)
 
     def test_each_recording_may_have_its_own_epsilon(self, name, ensemble, batch):
         epsilon = torch.tensor([0.0, 5.0] * 4)
@@ -193,3 +193,10 @@ def test_confident_pgd_leaves_less_mutual_information_than_pgd(ensemble, batch):
     loud = PGD(EPSILON, n_steps=40)(ensemble, *inputs(batch))
     quiet = ConfidentPGD(EPSILON)(ensemble, *inputs(batch))
     assert information(quiet) < information(loud)
+
+
+def test_options_are_named():
+    """`PGD(1.0, 40)` would be a guess: which of the numbers is the 40?"""
+    for make in ATTACKS.values():
+        with pytest.raises(TypeError):
+            type(make(1.0))(1.0, 40)

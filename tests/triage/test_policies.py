@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
-from ecgquorum.ensemble import Prediction
+from ecgquorum.ensemble import Ensemble, Prediction
 from ecgquorum.ensemble.prediction import DECIMALS, TOLERANCE
 from ecgquorum.ensemble.risk import RiskModel
 from ecgquorum.ensemble.scores import SCORE_NAMES
 from ecgquorum.errors import EcgQuorumError, PolicyError
-from ecgquorum.triage import Budget, Conformal, ExpectedCost, Threshold, policy_from
+from ecgquorum.preprocessing import InputSpec
+from ecgquorum.triage import Budget, Conformal, ExpectedCost, Threshold, policy_from, policy_of
 from ecgquorum.triage.policies import TuneFigures, class_probabilities
 
 CLASSES = ("N", "A", "O", "~")
@@ -234,3 +236,40 @@ def test_figures_say_what_a_policy_would_have_done():
 def test_policies_of_old_cards_keep_their_score():
     assert policy_from({"kind": "budget", "share": 0.1, "threshold": 0.07}).score == "uncertainty"
     assert policy_from({"kind": "conformal", "alpha": 0.1, "quantile": 0.9}).score == "confidence"
+
+
+@pytest.mark.parametrize("n", [4, 9, 19])
+def test_the_conformal_quantile_of_few_recordings_is_that_of_the_correction(n):
+    """At an error rate of 1/(n+1) the rank is n: the sets of the tune recordings hold all of their classes."""
+    prediction = predicted(np.random.default_rng(n), n, 0.3)
+    truth = prediction.probs.argmin(axis=1)  # the least likely ones, which are in a set only by the quantile
+    truth[0] = prediction.label_index[0]
+    policy = Conformal.fit(prediction, truth, 1 / (n + 1) + 1e-9)
+    assert policy.sets(prediction)[np.arange(n), truth].all()
+    looser = Conformal.fit(prediction, truth, (n - 0.5) / (n + 1))  # rank 2
+    assert looser.quantile < policy.quantile
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, 1.5])
+def test_error_rates_that_cannot_be_are_refused(alpha):
+    prediction = predicted(np.random.default_rng(0), 4)
+    with pytest.raises(PolicyError, match="between 0 and 1"):
+        Conformal.fit(prediction, prediction.label_index, alpha)
+
+
+def test_a_policy_of_another_risk_is_refused():
+    risk = RiskModel(("confidence",), (0.8,), 0.1, {})
+    figures = TuneFigures(10, 2, 3, 1, risk.sha256)
+    by_risk, by_entropy = (Threshold(0.3, score=score, tune=figures) for score in ("risk", "entropy"))
+    spec = InputSpec(("ECG",), 300.0)
+
+    def ensemble(policy, model):
+        made = Ensemble([nn.Identity()], CLASSES, spec, card={"policy": policy.card()})
+        made.risk_model = model
+        return made
+
+    assert policy_of(ensemble(by_risk, risk)) == by_risk
+    assert policy_of(Ensemble([nn.Identity()], CLASSES, spec)) is None
+    with pytest.raises(PolicyError, match="fitted with another risk; fit it again"):
+        policy_of(ensemble(by_risk, None))
+    assert policy_of(ensemble(by_entropy, None)) == by_entropy, "which no fitted model changes"

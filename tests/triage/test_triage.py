@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -203,20 +202,17 @@ def answers_in(out):
 
 def test_a_killed_triage_resumes_to_the_same_worklist(tiny_run, many, tmp_path):
     """kill -9 in the middle, twice, then to the end: the same worklist as an undisturbed run, nothing twice."""
-    python = [sys.executable, "-m", "ecgquorum"]
-    whole = [*python, *triage_command(many, tiny_run, tmp_path / "whole")]
-    assert subprocess.run(whole, capture_output=True).returncode == 3
-    command, killed = [*python, *triage_command(many, tiny_run, tmp_path / "killed")], tmp_path / "killed"
+    assert Command(*triage_command(many, tiny_run, tmp_path / "whole")).wait() == 3
+    command, killed = triage_command(many, tiny_run, tmp_path / "killed"), tmp_path / "killed"
     answered = [0]
     for _ in range(2):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = Command(*command)
         while process.poll() is None and answers_in(killed) <= answered[-1]:
             time.sleep(0.05)
         process.kill()
-        process.wait()
         answered.append(answers_in(killed))
     assert 0 < answered[1] <= answered[2]
-    assert subprocess.run(command, capture_output=True).returncode == 3
+    assert Command(*command).wait() == 3
     rows = lines(tmp_path / "killed")
     assert len(rows) == 106
     assert_same_worklist(rows, lines(tmp_path / "whole"), load_ensemble(tiny_run))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS)  # of a write, which names no file
+_PAGES = 64 << 10  # with less than this left, SQLite's journal cannot grow
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:
@@ -68,10 +69,21 @@ def _name_in_errors(path: Path, scratch: Path) -> Iterator[None]:
         is_ours = str(error.filename).startswith(str(scratch)) if error.filename else error.errno in _DISK_ERRORS
         if not is_ours:
             raise
-        reason = f"could not be written: {error.strerror}"
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            reason += "; free some disk space and run the command again"
-        raise OSError(error.errno, reason, str(path)) from error
+        raise _disk_error(path, error.errno) from error
+
+
+def check_disk_full(path: Path, error: Exception) -> None:
+    """Raise the error of a full disk if that is what an error of the SQLite database at `path` means."""
+    text = str(error)
+    if "disk is full" in text or ("disk I/O" in text and shutil.disk_usage(path.parent).free < _PAGES):
+        raise _disk_error(path, errno.ENOSPC) from error
+
+
+def _disk_error(path: Path, number: int | None) -> OSError:
+    reason = f"could not be written: {os.strerror(number or errno.EIO)}"
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        reason += "; free some disk space and run the command again"
+    return OSError(number, reason, str(path))
 
 
 def _scratch_path(path: Path) -> Path:

@@ -190,12 +190,15 @@ def exists(path: RecordingPath) -> bool:
 
 
 def is_settled(path: RecordingPath) -> bool:
-    """Whether all its files exist and have not changed for 2 s; one with a file missing counts after a minute."""
+    """Whether all its files exist and have not changed for 2 s; one with a file missing counts after a minute.
+
+    A time of change in the future is that of a clock that was set back: it says nothing, and waiting for it is endless.
+    """
     folder = Path(path.tree)
     if not folder.is_dir():
         return True
     times_ns = [time_ns for time_ns, _ in _stamps(folder, path.name)]
-    age_s = time.time() - max(filter(None, times_ns), default=0) / 1e9
+    age_s = abs(time.time() - max(filter(None, times_ns), default=0) / 1e9)
     return age_s > (_SETTLED_S if all(times_ns) else _INCOMPLETE_S)
 
 

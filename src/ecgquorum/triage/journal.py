@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from ecgquorum._internal.atomic import check_disk_full
 from ecgquorum.ensemble.result import BY_POLICY, DEFERRED, Result
 from ecgquorum.errors import TriageError
 from ecgquorum.preprocessing.prepare import NO_PREVIEW, TracePreview
@@ -214,6 +215,7 @@ class Journal:
         try:
             yield
         except sqlite3.Error as error:
+            check_disk_full(self.path, error)
             raise TriageError(
                 f"{self.path}: expected the journal of an earlier triage, found: {error}; choose another --out"
             ) from error

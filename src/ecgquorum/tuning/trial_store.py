@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+from ecgquorum._internal.atomic import check_disk_full
 from ecgquorum._internal.seeds import derive_seed
 from ecgquorum.errors import TuningError
 from ecgquorum.metrics import Estimate
@@ -45,6 +46,7 @@ class TrialStore:
             self._study = optuna.load_study(study_name=_STUDY, storage=self._storage)
             self._requeue()
         except (DatabaseError, KeyError, RuntimeError) as error:
+            check_disk_full(path, error)
             raise TuningError(
                 f"{path}: the database of the search is damaged ({str(error).partition(chr(10))[0]}); "
                 "choose another --out"
@@ -143,11 +145,15 @@ def _create(path: Path, space: Space) -> None:
     scratch = path.with_name(f".{path.name}.partial")
     scratch.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
-    storage = _open(scratch)
-    study = optuna.create_study(study_name=_STUDY, storage=storage, directions=["maximize", "maximize"])
-    study.enqueue_trial(space.values_of(space.given), user_attrs={"trial": 0})
-    _close(storage)
-    scratch.replace(path)
+    try:
+        storage = _open(scratch)
+        study = optuna.create_study(study_name=_STUDY, storage=storage, directions=["maximize", "maximize"])
+        study.enqueue_trial(space.values_of(space.given), user_attrs={"trial": 0})
+        _close(storage)
+        scratch.replace(path)
+    except BaseException:  # such as a full disk
+        scratch.unlink(missing_ok=True)
+        raise
 
 
 def _open(path: Path) -> optuna.storages.RDBStorage:

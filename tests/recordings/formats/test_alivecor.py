@@ -51,3 +51,27 @@ def test_a_block_of_false_length_is_refused(path):
 def test_files_are_found_by_content(path, tmp_path):
     path.rename(tmp_path / "recording.bin")
     assert read(tmp_path / "recording.bin").leads == ("I",)
+
+
+def replace_block(path, name, data):
+    """The same file with other data in a block, and the checksum that belongs to them."""
+    content = path.read_bytes()
+    place = content.index(name)
+    (length,) = struct.unpack_from("<I", content, place + 4)
+    block = name + struct.pack("<I", len(data)) + data
+    path.write_bytes(content[:place] + block + struct.pack("<I", sum(block)) + content[place + 12 + length :])
+
+
+def test_fields_that_fill_their_bytes_do_not_run_into_the_next(path):
+    info = b"2020-03-04T05:06:07.000000000Z" + b"  " + b"u" * 148 + b"k" * 32 + b"s" * 52
+    replace_block(path, b"info", info)
+    found = read(path).acquisition
+    assert found.time == "2020-03-04T05:06:07+00:00" and found.device == f"AliveCor {'k' * 32}"
+
+
+def test_leads_of_different_lengths_are_refused(tmp_path):
+    made = simulate("N", seed=1, seconds=2.0, rate_hz=300.0).recording
+    path = write_atc(Recording("made", np.round(made.signal[:2], 3), 300.0, STANDARD_LEADS[:2]), tmp_path)
+    replace_block(path, b"ecg2", bytes(80))
+    with pytest.raises(RecordingError, match=r"expected leads of one length, found \[40, 600\]"):
+        read(path)

@@ -117,3 +117,13 @@ def test_two_leads_of_one_name_can_be_named(write_edf):
 def test_samples_without_a_scale_are_refused(write_edf, old, new):
     with pytest.raises(RecordingError, match="a.edf.*'II'.*the signal has no scale"):
         read(patched(write_edf("II"), old, new))
+
+
+@pytest.mark.parametrize(("start", "stop"), [(184, 192), (236, 244), (252, 256)])
+def test_a_header_without_its_numbers_is_no_header(write_edf, start, stop):
+    path = write_edf("II")
+    content = bytearray(path.read_bytes())
+    content[start:stop] = b"x" * (stop - start)
+    path.write_bytes(content)
+    with pytest.raises(RecordingError, match="a.edf: expected the header of an EDF file, found none"):
+        read(path)

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ecgquorum.recordings.formats.even_times import find_step
+from ecgquorum.recordings.formats.even_times import _rounding_unit, find_step
 
 
 @given(
@@ -31,3 +31,11 @@ def test_times_that_do_not_increase_have_no_step():
     assert find_step(np.array([0.0, 0.0, 0.0]))[0] is None
     assert find_step(np.array([0.2, 0.1, 0.0]))[0] is None
     assert find_step(np.array([0.0, np.nan, 0.2])) == (None, 1)
+
+
+def test_times_since_1970_are_multiples_of_their_rounding():
+    """A double has a quarter of a microsecond left there, so that no time is a whole number of milliseconds."""
+    times = 1.7e9 + np.round(np.arange(1000) / 300, 3)
+    assert _rounding_unit(times) == 1e-3
+    step, _ = find_step(times)
+    assert step is not None and abs(step * 300 - 1) < 1e-3

@@ -7,11 +7,13 @@ import wfdb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ecgquorum import read
+from ecgquorum import Recording, read, simulate
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.file_defaults import NO_DEFAULTS
 from ecgquorum.recordings.filetree import Folder, OpenedFile
 from ecgquorum.recordings.formats.wfdb_record import read_wfdb
+
+from ...contracts.device_formats import write_flac
 
 
 @pytest.mark.parametrize("fmt", ["16", "24", "32", "212", "80"])
@@ -184,3 +186,17 @@ def test_real_records_read_straight_from_their_archives(real_data):
     assert len(twelve.leads) == 12
     assert twelve.labels == ("164889003",)
     assert twelve.signal[:2, 0].tolist() == np.float32([-0.034, -0.050]).tolist()
+
+
+def test_a_flac_file_must_be_as_large_and_as_long_as_its_header_says(tmp_path, monkeypatch):
+    made = simulate("N", seed=1, seconds=2.0, rate_hz=250.0).recording
+    path = write_flac(Recording("made", np.round(made.signal, 3), 250.0, made.leads), tmp_path)
+    read(path)
+    header = path.read_text()
+    path.write_text(header.replace(" 250 500", " 250 501", 1))
+    with pytest.raises(RecordingError, match="channels of 501 samples in .* of 500; the file is truncated or"):
+        read(path)
+    path.write_text(header)
+    monkeypatch.setattr("ecgquorum.recordings.formats.wfdb_check._FLAC_BYTES", 10)
+    with pytest.raises(RecordingError, match="expected at most 10 bytes in .*; split the record"):
+        read(path)

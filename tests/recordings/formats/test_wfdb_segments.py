@@ -236,3 +236,9 @@ def test_differences_of_format_8_are_summed(tmp_path):
     (tmp_path / "d.hea").write_text("d 1 250 500\nd.dat 8 1000/mV 12 0 7 0 0 II\n")
     found = read(tmp_path / "d.hea", as_stated=True)
     np.testing.assert_allclose(found.signal[0], (7 + np.cumsum(steps)) / 1000, atol=1e-6)
+
+
+def test_a_record_of_gaps_alone_is_refused(tmp_path):
+    (tmp_path / "gaps.hea").write_text("gaps/1 1 250 1000\n~ 1000\n")
+    with pytest.raises(RecordingError, match="segment ~: it has none with samples"):
+        read(tmp_path / "gaps.hea")

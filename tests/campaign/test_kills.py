@@ -1,0 +1,82 @@
+"""kill -9 at random moments of a training and of a triage: the next start ends as if nothing had happened."""
+
+import time
+
+import numpy as np
+import pytest
+
+from ecgquorum import load_ensemble, simulate
+from ecgquorum.recordings import write
+
+from ..commands import Command
+from ..conftest import TINY_RECIPE
+from ..training.test_run_folder import arguments, untimed, weights
+from ..triage.test_triage import answers_in, triage_command
+from ..triage.worklists import assert_same_worklist, read_worklist
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
+
+
+def kill_until_it_ends(command, progress, rng, count, code, largest_step):
+    """Start it and kill it after a random amount of progress, again and again; it ends by itself at last.
+
+    command:  arguments of the next start
+    progress: how far the output is, a number that grows
+    """
+    while True:
+        running = Command(*command(), new_session=True, threads=1)
+        wanted = progress() + int(rng.integers(0, largest_step + 1))
+        if count.goes_on:
+            while running.poll() is None and progress() < wanted:
+                time.sleep(0.002)
+            time.sleep(float(rng.uniform(0, 0.3)))
+        else:
+            running.wait(1200)
+        if running.poll() is not None:
+            assert running.wait() == code, running.stderr
+            return
+        running.kill()
+        count.add()
+
+
+def test_a_training_that_is_killed_has_the_same_bits_in_the_end(tiny_cohort, tmp_path, count, ecgquorum, one_thread):
+    kills, rng = count("KILLS_TRAINING", 3), np.random.default_rng(1)
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(TINY_RECIPE.replace("epochs = 2", "epochs = 6"))
+    ecgquorum(*arguments(recipe, tiny_cohort, tmp_path / "whole"))
+    runs = 0
+    while kills.goes_on:
+        out = tmp_path / f"run{runs}"
+
+        def command(out=out):
+            started = (out / "recipe.toml").exists()
+            return arguments(recipe, tiny_cohort, out, *(["--resume"] if started else []))
+
+        def epochs(out=out):
+            return len((out / "history.csv").read_text().splitlines()) if (out / "history.csv").exists() else 0
+
+        kill_until_it_ends(command, epochs, rng, kills, 0, largest_step=2)
+        assert weights(out) == weights(tmp_path / "whole"), "bit-identical"
+        assert untimed(out) == untimed(tmp_path / "whole")
+        runs += 1
+    kills.finish(runs=runs)
+
+
+def test_a_triage_that_is_killed_has_the_same_worklist_in_the_end(tiny_run, tmp_path, count):
+    kills, rng = count("KILLS_TRIAGE", 3), np.random.default_rng(2)
+    place = tmp_path / "in"
+    place.mkdir()
+    for number in range(100):
+        recording = simulate("NAO"[number % 3], seed=number, leads=("ECG",), seconds=6).recording
+        write(recording, place / f"s{number:03d}.npz")
+    assert Command(*triage_command(place, tiny_run, tmp_path / "whole")).wait() == 0
+    expected, ensemble, runs = read_worklist(tmp_path / "whole"), load_ensemble(tiny_run), 0
+    while kills.goes_on:
+        out = tmp_path / f"out{runs}"
+        command = triage_command(place, tiny_run, out)
+        kill_until_it_ends(lambda c=command: c, lambda o=out: answers_in(o), rng, kills, 0, largest_step=20)
+        rows = read_worklist(out)
+        assert len(rows) == 100 == len({row["source"] for row in rows})
+        assert_same_worklist(rows, expected, ensemble)
+        runs += 1
+    kills.finish(runs=runs)
