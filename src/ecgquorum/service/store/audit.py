@@ -49,7 +49,6 @@ def append(
     row.sha256 = entry_sha256(row)
     head.number, head.sha256 = row.number, row.sha256
     session.add(row)
-    session.flush()
     return row
 
 
