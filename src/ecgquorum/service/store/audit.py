@@ -20,6 +20,8 @@ BEGINNING = "0" * 64
 CHECKED_AT_ONCE = 4000
 """Entries that a page checks; checking them takes about a tenth of a second."""
 _BATCH = 1000
+WORKER, DESK, UNKNOWN, COMMAND_LINE = NO_PERSONS = "worker", "desk", "unknown", "command line"
+"""Actors that are no persons; `UNKNOWN`: whose token was wrong."""
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def store_result(
     result: Result,
     trace: StoredTrace | None,
     sample: AuditSample,
-    actor: str = "worker",
+    actor: str = audit.WORKER,
 ) -> bool:
     """Store a result, unless another worker was faster; returns whether it was stored.
 
