@@ -51,6 +51,16 @@ def test_leads_that_do_not_fit_are_refused_with_advice():
         InputSpec(STANDARD_LEADS, 300.0, "unit", 9.0).fit(twelve, lead="II")
 
 
+def test_a_chest_lead_can_be_chosen_by_its_iec_name():
+    signal = np.arange(12)[:, None] * np.ones((12, 10))
+    twelve = recording(signal, leads=STANDARD_LEADS)
+    assert select_leads(twelve, ("ECG",), "C1").leads == select_leads(twelve, ("ECG",), "c1").leads == ("V1",)
+    named = recording(signal[:2], leads=("C1", "V1"))
+    assert select_leads(named, ("ECG",), "C1").leads == ("C1",), "a lead of that very name comes first"
+    with pytest.raises(FittingError, match="expected lead C7, found only I, II"):
+        select_leads(twelve, ("ECG",), "C7")
+
+
 @pytest.mark.parametrize(("from_hz", "to_hz"), [(500, 300), (360, 300), (128, 100), (100, 300), (257, 300)])
 def test_resampling_keeps_a_sine(from_hz, to_hz):
     def sine(rate):

@@ -56,8 +56,15 @@ def test_axe_finds_nothing(axe, make_desk, browser, examples, classify, scheme, 
         page.keyboard.press("?")
         check("the keys")
         page.keyboard.press("Escape")
+        held = []
+        page.route("**/measurements", lambda route: held.append(route))
         page.keyboard.press("Enter")
         playwright.expect(page.locator("[data-label]").first).to_be_enabled()
+        check("a case before the reveal, still measuring")
+        page.unroute("**/measurements")
+        for route in held:
+            route.continue_()
+        playwright.expect(page.locator("[data-key=heart_rate_bpm]")).to_be_visible()
         check("a case before the reveal")
         page.locator(".ecg-stage").focus()
         page.keyboard.press("c")

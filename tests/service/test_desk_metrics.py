@@ -1,12 +1,17 @@
 """Proportions with their intervals, charts and durations."""
 
+import httpx
 import pytest
 
+from ecgquorum.service import desk_metrics
 from ecgquorum.service.charts import confusion, deferral
 from ecgquorum.service.desk_metrics import TimeStep, measure_drift
 from ecgquorum.service.proportions import proportion
 from ecgquorum.service.templating import format_duration
 from ecgquorum.triage import Budget
+
+from .conftest import listening, put
+from .test_growth import close_cases
 
 
 @pytest.mark.parametrize(
@@ -52,3 +57,28 @@ def test_drift_is_by_the_score_of_the_policy_where_results_have_it():
     assert measure_drift([0.2] * 4, [0.1] * 4, Budget(0.1, 0.35, score="risk")).above.count == 0
     unknown = measure_drift([0.2] * 4, [None] * 4, Budget(0.1, 0.35, score="variation_ratio"))
     assert unknown.above is None and unknown.moved is None
+
+
+def test_metrics_do_not_move_with_a_single_open_case(make_desk, examples, classify, monkeypatch):
+    """Whether an open case was deferred or drawn, and its uncertainty, stay hidden; those of groups are counted."""
+    monkeypatch.setattr(desk_metrics, "_GROUP", 4)
+    desk = make_desk(audit_share=1.0)
+    paths = sorted(examples.glob("r*.npz"))
+    with listening(desk) as address, httpx.Client(base_url=address, timeout=60) as client:
+
+        def metrics():
+            return client.get("/api/measures").json()
+
+        n_in_drift = []
+        for number, path in enumerate(paths[:5], start=1):
+            put(client, path).raise_for_status()
+            classify(desk)
+            found = metrics()
+            assert found["deferral"]["count"] == found["deferral"]["total"] == number, "deferred or drawn: all alike"
+            assert sum(step["deferred"] for step in found["steps"]) == number
+            n_in_drift.append(sum(found["drift"]["bins"]))
+        assert n_in_drift == [0, 0, 0, 4, 4]
+        ids = [one["id"] for one in client.get("/api/recordings").json()["cases"]]
+        close_cases(client, ids)
+        found, certain = metrics(), [client.get(f"/api/recordings/{one}").json()["answer"]["audited"] for one in ids]
+        assert sum(found["drift"]["bins"]) == 5 and found["deferral"]["count"] == 5 - sum(certain)

@@ -1,64 +1,14 @@
-"""kill -9 under load: nothing that was acknowledged is lost, nothing is classified twice."""
+"""kill -9 under load, and 200 uploads at a time: nothing acknowledged is lost, nothing is classified twice."""
 
-import os
 import random
-import signal
-import sqlite3
-import subprocess
-import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
-import numpy as np
 import pytest
 
-from ecgquorum import simulate
-from ecgquorum.recordings import write
-from ecgquorum.service.store import Store, audit
-
-from .conftest import _free_port
-
-
-class Killed:
-    """A desk as a process of its own, killed and started again; uploads go on all the while."""
-
-    def __init__(self, folder, model):
-        self.folder, self.port = folder, _free_port()
-        self.command = [sys.executable, "-m", "ecgquorum", "serve", "--data", str(folder), "--model", str(model)]
-        self.command += ["--port", str(self.port)]
-        self.process = None
-
-    def start(self):
-        self.process = subprocess.Popen(
-            self.command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-        )
-        started = time.monotonic()
-        while True:
-            try:
-                httpx.get(f"http://127.0.0.1:{self.port}/api/health", timeout=5).raise_for_status()
-                return
-            except httpx.HTTPError:
-                assert self.process.poll() is None, self.process.stderr.read().decode()
-                assert time.monotonic() - started < 240
-                time.sleep(0.1)
-
-    def answers(self):
-        with sqlite3.connect(self.folder / "desk.sqlite") as connection:
-            (count,) = connection.execute("SELECT count(*) FROM results").fetchone()
-        connection.close()
-        return count
-
-    def wait_for_an_answer(self):
-        before, started = self.answers(), time.monotonic()
-        while self.answers() == before:
-            assert time.monotonic() - started < 240
-            time.sleep(0.05)
-
-    def kill(self):
-        os.killpg(self.process.pid, signal.SIGKILL)  # the worker and its readers as well
-        self.process.wait()
-        self.process.stderr.close()
+from .desk_process import DeskProcess, check_nothing_is_lost, run_desk, write_example
 
 
 def under_load(desk, folder, n_kills, seconds_between):
@@ -69,18 +19,16 @@ def under_load(desk, folder, n_kills, seconds_between):
     def upload(worker):
         number = 0
         while not stop.is_set():
-            name = f"{worker}-{number}.npz"
-            made = simulate("NAO"[number % 3], seed=1000 * worker + number, seconds=3, leads=("ECG",)).recording
-            write(made, folder / name, overwrite=True)
+            path = write_example(folder, f"{worker}-{number}.npz", 1000 * worker + number)
             try:
                 answer = httpx.put(
-                    f"http://127.0.0.1:{desk.port}/api/recordings",
-                    params={"name": name},
-                    content=(folder / name).read_bytes(),
+                    f"{desk.address}/api/recordings",
+                    params={"name": path.name},
+                    content=path.read_bytes(),
                     timeout=60,
                 )
                 if answer.status_code in (200, 201):
-                    acknowledged[name] = answer.json()["id"]
+                    acknowledged[path.name] = answer.json()["id"]
                     number += 1
             except httpx.HTTPError:
                 time.sleep(0.05)  # it is dead at the moment; the same file again
@@ -101,51 +49,47 @@ def under_load(desk, folder, n_kills, seconds_between):
     return acknowledged
 
 
-def survives(model, tmp_path, n_kills, seconds_between, patience_s):
+def survives(model, database, tmp_path, n_kills, seconds_between, patience_s):
     (tmp_path / "sent").mkdir()
-    desk = Killed(tmp_path / "desk", model)
+    desk = DeskProcess(tmp_path / "desk", model, database)
     try:
         acknowledged = under_load(desk, tmp_path / "sent", n_kills, seconds_between)
-        database = tmp_path / "desk" / "desk.sqlite"
-        with sqlite3.connect(database) as connection:  # claims of the dead end now, not in two minutes
-            connection.execute("UPDATE recordings SET worker_until = '2000' WHERE worker IS NOT NULL")
-        connection.close()
-        client = httpx.Client(base_url=f"http://127.0.0.1:{desk.port}", timeout=60)
-        started = time.monotonic()
-        while client.get("/api/recordings", params={"state": "waiting"}).json()["total"]:
-            assert time.monotonic() - started < patience_s
-            time.sleep(0.5)
-        for name, recording_id in acknowledged.items():
-            again = client.put(
-                "/api/recordings", params={"name": name}, content=(tmp_path / "sent" / name).read_bytes()
-            )
-            assert (again.status_code, again.json()["id"]) == (200, recording_id)
-            assert again.json()["state"] in ("open", "certain", "unreadable")
-            samples = np.frombuffer(client.get(f"/api/recordings/{recording_id}/samples").content, "<f4")
-            assert len(samples) == 900
-        client.close()
-        with sqlite3.connect(database) as connection:
-            per_recording = [n for (n,) in connection.execute("SELECT count(*) FROM results GROUP BY recording_id")]
-            classified = "SELECT count(*) FROM audit WHERE action = 'classified' GROUP BY subject"
-            in_log = [n for (n,) in connection.execute(classified)]
-        connection.close()
+        desk.wait_until_classified(patience_s)
         assert len(acknowledged) >= n_kills
-        assert len(per_recording) >= len(acknowledged)
-        assert set(per_recording) == {1} and set(in_log) == {1}
-        store = Store(f"sqlite:///{database}")
-        with store.read_session() as session:
-            assert audit.verify_log(session).problem == ""
-        store.close()
+        check_nothing_is_lost(desk, tmp_path / "sent", acknowledged)
     finally:
         desk.kill()
 
 
 @pytest.mark.timeout(900)
-def test_a_killed_desk_loses_nothing_acknowledged(model, tmp_path):
-    survives(model, tmp_path, n_kills=1, seconds_between=(0.5, 2.5), patience_s=300)
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_killed_desk_loses_nothing_acknowledged(model, database, tmp_path):
+    survives(model, database, tmp_path, n_kills=1, seconds_between=(0.5, 2.5), patience_s=300)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(5400)
-def test_thirty_kills_lose_nothing_acknowledged(model, tmp_path):
-    survives(model, tmp_path, n_kills=30, seconds_between=(0.5, 6.0), patience_s=1800)
+def test_thirty_kills_lose_nothing_acknowledged(model, database, tmp_path):
+    survives(model, database, tmp_path, n_kills=30, seconds_between=(0.5, 6.0), patience_s=1800)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_two_hundred_uploads_at_a_time_are_all_classified(model, database, tmp_path):
+    """While the worker classifies; each file is sent twice."""
+    folder = tmp_path / "sent"
+    folder.mkdir()
+    paths = [write_example(folder, f"{number}.npz", number) for number in range(200)]
+    with run_desk(tmp_path / "desk", model, database) as desk:
+
+        def upload(path):
+            sent = {"params": {"name": path.name}, "content": path.read_bytes()}
+            return httpx.put(f"{desk.address}/api/recordings", **sent, timeout=300)
+
+        with ThreadPoolExecutor(200) as pool:
+            answers = list(pool.map(upload, [path for path in paths for _ in range(2)]))
+        assert sorted(answer.status_code for answer in answers) == [200] * 200 + [201] * 200
+        desk.wait_until_classified(900)
+        acknowledged = {path.name: answer.json()["id"] for path, answer in zip(paths, answers[::2], strict=True)}
+        assert len({*acknowledged.values()}) == 200 and desk.ask("SELECT count(*) FROM results") == [(200,)]
+        check_nothing_is_lost(desk, folder, acknowledged)

@@ -9,7 +9,7 @@ from ecgquorum.service.store import audit, verification
 from ecgquorum.service.store.tokens import Role
 from ecgquorum.triage.decide import decide
 
-from .conftest import give_token, listening, put
+from .conftest import give_token, listening, needs_chromium, playwright, put
 
 
 @pytest.fixture
@@ -197,3 +197,24 @@ def test_a_purge_spares_what_was_completed_meanwhile(team, examples, monkeypatch
     purged = client.delete("/api/recordings", params={"state": "incomplete", "reason": "x"}, headers=headers["Ann"])
     assert purged.json() == {"erased": 0}
     assert client.get(f"/api/recordings/{made}", headers=headers["Una"]).json()["state"] == "waiting"
+
+
+@needs_chromium
+def test_an_admin_purges_and_erases_on_the_pages(desk, client, page, examples, classify, tmp_path):
+    (tmp_path / "junk.edf").write_bytes(b"junk" * 100)
+    put(client, tmp_path / "junk.edf").raise_for_status()
+    made = put(client, examples / "r0.npz").json()["id"]
+    classify(desk)
+    page.goto(f"{client.base_url}/admin")
+    page.click("#purge button")
+    assert client.get("/api/recordings").json()["total"] == 2, "nothing without a reason"
+    page.fill("#purge-reason", "no recordings")
+    page.click("#purge button")
+    playwright.expect(page.locator("#toast")).to_have_text("1 recording erased.")
+    page.goto(f"{client.base_url}/cases/{made}")
+    page.click("summary:has-text('Manage')")
+    page.fill("#erase-reason", "consent withdrawn")
+    page.click("#erase button")
+    page.wait_for_url(f"{client.base_url}/")
+    playwright.expect(page.locator("tr[data-id]")).to_have_count(0)
+    assert client.get("/api/recordings").json()["total"] == 0 and verify(desk) == []

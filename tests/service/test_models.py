@@ -2,16 +2,19 @@
 
 import io
 import zipfile
+from dataclasses import replace
 
 import httpx
 import pytest
 
+from ecgquorum.cli.desk import _open_desk
 from ecgquorum.ensemble import Ensemble, save_bundle
 from ecgquorum.ensemble.prediction import information_range
 from ecgquorum.members import build_member
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.service.server import ModelChangedError
 from ecgquorum.service.store import models, reviews
+from ecgquorum.service.store.tables import RecordingRow
 from ecgquorum.simulation import simulate
 from ecgquorum.triage import Threshold
 
@@ -102,3 +105,28 @@ def test_a_case_that_is_classified_again_stays_blind_meanwhile(reviewed, make_de
             assert not any(other.encode() in archive.read(name) for name in archive.namelist())
         classify(desk)
         assert client.get(f"/api/recordings/{other}").json()["state"] == "open"
+
+
+@pytest.mark.parametrize(("answer", "state"), [("y", "waiting"), ("n", "open")])
+def test_the_command_asks_what_to_do_with_open_cases(
+    reviewed, make_desk, other_model, monkeypatch, capsys, answer, state
+):
+    _, other = reviewed
+    settings = replace(make_desk().settings, model=str(other_model))
+
+    class Terminal(io.StringIO):
+        has_person = False
+
+        def isatty(self):
+            return self.has_person
+
+    terminal = Terminal(f"{answer}\n")
+    monkeypatch.setattr("sys.stdin", terminal)
+    with pytest.raises(ModelChangedError):  # nobody is there to answer
+        _open_desk(settings, None)
+    terminal.has_person = True
+    desk = _open_desk(settings, None)
+    assert "Classify them again?" in capsys.readouterr().out
+    with desk.store.read_session() as session:
+        assert reviews.visible_state(session.get_one(RecordingRow, other)) == state
+    desk.close()

@@ -8,6 +8,8 @@ import time
 import httpx
 import pytest
 
+from ecgquorum.service import access_log
+from ecgquorum.service.access_log import AccessLog
 from ecgquorum.service.connections import GuardedProtocol
 from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import Store, tokens
@@ -30,6 +32,33 @@ def test_the_folder_and_the_database_are_for_their_owner_only(make_desk, tmp_pat
     for path in desk.files.folder.glob("desk.sqlite*"):
         assert mode(path) == 0o600
     assert (desk.files.folder / "desk.sqlite").exists()
+
+
+def test_the_access_log_is_rotated_and_stays_the_owners(tmp_path, monkeypatch):
+    monkeypatch.setattr(access_log, "_MAX_BYTES", 400)
+    log = AccessLog(tmp_path)
+    for number in range(100):
+        log.write(path=f"/cases/{number}", status=200)
+    log.close()
+    files = sorted(tmp_path.iterdir())
+    assert [path.name for path in files] == ["access.log", *(f"access.log.{i}" for i in range(1, 6))]
+    assert {mode(path) for path in files} == {0o600}
+    assert all(path.stat().st_size <= 400 for path in files)
+    last = [line["path"] for line in log.latest(12)]
+    assert last == [f"/cases/{number}" for number in range(99, 87, -1)], "also what is in the file before"
+
+
+def test_an_access_log_that_cannot_be_written_is_told_once(tmp_path, caplog, capfd):
+    path = tmp_path / "access.log"
+    path.symlink_to("/dev/full")
+    log = AccessLog(tmp_path)
+    for number in range(3):
+        log.write(number=number)
+    path.unlink()
+    log.write(number=9)
+    log.close()
+    assert len(caplog.records) == 1 and "lines are lost: OSError: [Errno 28]" in caplog.records[0].message
+    assert capfd.readouterr().err == "" and log.latest(9) == [{"number": 9}]
 
 
 def test_slow_headers_are_disconnected(desk, monkeypatch):

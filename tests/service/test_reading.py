@@ -1,7 +1,9 @@
 """Reading cases in Chromium: from one to the next, live changes in many tabs, slips of the hand."""
 
 import re
+from datetime import datetime, timedelta
 
+import httpx
 import pytest
 
 from .conftest import listening, needs_chromium, playwright, put
@@ -14,8 +16,6 @@ expect = playwright.expect if playwright else None
 def served(make_desk, examples, classify):
     """A desk with at least four open cases: its address, the desk, and their ids in the order of the worklist."""
     desk = make_desk(audit_share=1.0)
-    import httpx
-
     with listening(desk) as address:
         with httpx.Client(base_url=address, timeout=60) as client:
             for path in sorted(examples.glob("r*.npz")):
@@ -238,3 +238,38 @@ def test_the_worklist_is_filtered_sorted_assigned_and_marked(served, page):
         assert page.locator(".worklist tbody tr").count() == count, query
     page.goto(f"{address}/?label=N")
     assert page.locator(".worklist tbody tr").count() == 0, "a class would reveal the answer of an open case"
+    close_case(page, f"{address}/cases/{ids[0]}", final="2")
+    expect(page.locator("#toast")).to_contain_text("Undo")
+    for query, count in (("label=A", 1), ("label=N", 0), ("label=A&state=open", 0)):
+        page.goto(f"{address}/?{query}")
+        assert page.locator(".worklist tbody tr").count() == count, query
+
+
+def test_a_case_takes_four_keys(served, page):
+    """Class, first verdict, final verdict, next case; none of them waits for the mouse."""
+    address, _, ids = served
+    n_keys = 0
+    page.goto(f"{address}/cases/{ids[0]}?state=open")
+    for place, case_id in enumerate(ids[:3]):
+        expect(page.locator("[data-label=N]")).to_be_enabled()
+        assert case_of(page) == case_id
+        for key, is_done in (("1", "[data-label=N][aria-checked=true]"), ("Enter", ".votes"), ("Enter", ".undo")):
+            page.keyboard.press(key)
+            expect(page.locator(is_done)).to_be_visible()
+            page.wait_for_timeout(450)  # what was just revealed is not confirmed in the same moment
+            n_keys += 1
+        press(page, "Enter")
+        n_keys += 1
+        assert page.request.get(f"{address}/api/recordings?state=open").json()["total"] == len(ids) - place - 1
+    assert n_keys == 4 * 3
+
+
+def test_times_are_those_of_the_reader(served, browser):
+    address, _, ids = served
+    uploaded = httpx.get(f"{address}/api/recordings/{ids[0]}").json()["uploaded_at"]
+    context = browser.new_context(timezone_id="Asia/Tokyo")
+    tokyo = context.new_page()
+    tokyo.goto(f"{address}/cases/{ids[0]}")
+    there = datetime.fromisoformat(uploaded) + timedelta(hours=9)
+    expect(tokyo.locator(f"time[datetime='{uploaded}']").first).to_have_text(there.strftime("%Y-%m-%d %H:%M"))
+    context.close()

@@ -86,6 +86,34 @@ def test_uploaders_see_only_their_own_uploads(guarded, examples):
         assert client.get("/api/recordings", headers=theirs).json()["total"] == 0
 
 
+def test_uploaders_see_no_names_of_readers(guarded, examples, classify):
+    desk, address, tokens = guarded
+    with httpx.Client(base_url=address, timeout=60) as client:
+        mine, readers = ({"Authorization": f"Bearer {tokens[role]}"} for role in (Role.UPLOADER, Role.READER))
+        for path in sorted(examples.glob("r*.npz")):
+            put(client, path, headers=mine).raise_for_status()
+        classify(desk)
+        one = client.get("/api/recordings", params={"state": "open"}, headers=readers).json()["cases"][0]["id"]
+        case = f"/api/recordings/{one}"
+        client.patch(case, json={"assigned_to": "the reader"}, headers=readers).raise_for_status()
+        client.put(f"{case}/claim", headers=readers).raise_for_status()
+        shown = client.get(case, headers=mine).json()
+        assert (shown["claimed_by"], shown["assigned_to"], shown["verdicts"]) == ("a reader", None, [])
+        for _ in range(2):
+            client.post(f"{case}/verdicts", json={"label": "N"}, headers=readers).raise_for_status()
+        shown = client.get(case, headers=mine).json()
+        assert [verdict["reader"] for verdict in shown["verdicts"]] == ["reader 1"] * 2
+        for path in (case, "/api/recordings", "/", f"/rows?ids={one}"):
+            assert "the reader" not in client.get(path, headers=mine).text, path
+        assert "the reader" in client.get(case, headers=readers).text
+
+
+@pytest.mark.parametrize("name", ["worker", "Desk", "command  line", "UNKNOWN", "local", "triage"])
+def test_names_of_the_desk_itself_are_no_names_of_tokens(desk, name):
+    with pytest.raises(DeskError, match="choose another name"):
+        give_token(desk, name, "reader")
+
+
 def test_a_session_needs_its_own_page_to_change_anything(guarded, examples):
     _, address, tokens = guarded
     with httpx.Client(base_url=address, timeout=60) as client:

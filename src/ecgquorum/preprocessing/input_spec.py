@@ -80,6 +80,8 @@ def select_leads(recording: Recording, leads: tuple[str, ...], lead: str | None 
         if len(leads) != 1:
             raise FittingError(f"{where}: the model takes {len(leads)} leads, so none can be chosen with --lead {lead}")
         name = normalise_lead(lead)
+        if name not in recording.leads and (chest := normalise_lead(f"ECG {lead}")) in STANDARD_LEADS:
+            name = chest  # C1 to C6 are V1 to V6 by IEC, unless the recording has a lead of that name
         may_be_it = recording.leads == (UNNAMED_LEAD,) and name in STANDARD_LEADS
         selected: tuple[str, ...] = recording.leads if may_be_it else (name,)
     elif leads == (UNNAMED_LEAD,):

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
-from sqlalchemy import select
+from sqlalchemy import false, select
 from sqlalchemy.orm import Session
 
 from ecgquorum.ensemble.result import DEFERRED, UNREADABLE
@@ -24,6 +24,8 @@ from ecgquorum.triage import Budget, Policy, Threshold
 _STEPS_S = (60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400)
 _MAX_STEPS = 30
 _BINS = 20
+_GROUP = 20
+_COUNTED = "open cases in the drift"
 
 
 class TimeStep(BaseModel):
@@ -39,7 +41,8 @@ class TimeStep(BaseModel):
 class Drift(BaseModel):
     """Uncertainty of recordings at the desk compared with training.
 
-    The uncertainty is normalised to the range from 0 to 1 on the training part; here it may exceed 1.
+    The uncertainty is normalised to the range from 0 to 1 on the training part; here it may exceed 1. Open cases are
+    added in groups of at least 20, so that nobody can see the uncertainty of a single one.
 
     bins:     numbers of recordings with an uncertainty from `edges[i]` to `edges[i + 1]`
     outside:  proportion outside of the training range
@@ -61,6 +64,7 @@ class Drift(BaseModel):
 class DeskMetrics(BaseModel):
     """All metrics.
 
+    deferral:   proportion of deferred recordings; an open case that was drawn counts as deferred until it is closed
     agreement:  by the ensemble's class, how often the final verdict was the same
     confusion:  final verdict -> the ensemble's class -> how many
     audit:      accuracy on certain recordings that were drawn for review
@@ -94,6 +98,13 @@ class _Classified:
     score: float | None
     completed_at: str | None
     closed_at: str | None
+    recording_id: str
+    is_blind: bool
+
+    @property
+    def was_deferred(self) -> bool:
+        """Whether it was deferred; an open case counts as deferred, since nobody may see that it was drawn instead."""
+        return self.is_blind or self.decision == DEFERRED
 
 
 @dataclass(frozen=True)
@@ -114,6 +125,7 @@ def compute_metrics(session: Session, desk: Desk) -> DeskMetrics:
     """Compute all metrics of the current model."""
     rows = _read_results(session, desk)
     results = [one for one in rows if one.decision != UNREADABLE]
+    shown = _choose_for_drift(desk, results)
     reviewed = _reviews(session, desk.model_sha256)
     uploaded = session.scalars(select(RecordingRow.uploaded_at).where(RecordingRow.state != State.MERGED)).all()
     closed = [one.closed_at for one in rows if one.closed_at]
@@ -126,18 +138,28 @@ def compute_metrics(session: Session, desk: Desk) -> DeskMetrics:
         model=desk.model_name,
         policy=desk.policy.sentence(),
         counts=worklist.count_states(session),
-        deferral=proportion(sum(one.decision == DEFERRED for one in results), len(results)),
+        deferral=proportion(sum(one.was_deferred for one in results), len(results)),
         agreement={name: _agreement([one for one in closing if one.label == name]) for name in desk.classes},
         confusion=_confusion(closing, desk.classes),
         audit=_agreement([one for one in closing if one.audited]),
         swayed=_agreement(differed),
-        drift=measure_drift([one.uncertainty for one in results], [one.score for one in results], desk.policy),
+        drift=measure_drift([one.uncertainty for one in shown], [one.score for one in shown], desk.policy),
         step_s=step_s,
         steps=steps,
         answer_s=answer_s,
         review_s=review_s,
         readers=measure_readers(session, desk.classes),
     )
+
+
+def _choose_for_drift(desk: Desk, results: Sequence[_Classified]) -> list[_Classified]:
+    """The results whose uncertainty is counted. Open cases are added in groups, so that no single one can be seen."""
+    blind = {one.recording_id for one in results if one.is_blind}
+    counted: set[str] = desk.computed.get(_COUNTED, set()) & blind
+    if len(blind - counted) >= _GROUP:
+        counted = blind
+    desk.computed[_COUNTED] = counted
+    return [one for one in results if not one.is_blind or one.recording_id in counted]
 
 
 def _timestamps(times: Sequence[str]) -> NDArray[np.float64]:
@@ -167,6 +189,8 @@ def _read_results(session: Session, desk: Desk) -> list[_Classified]:
         score,
         RecordingRow.completed_at,
         RecordingRow.closed_at,
+        RecordingRow.id,
+        worklist.is_blind_case() if desk.settings.blind_first else false(),
     )
     joined = query.join(RecordingRow, ResultRow.recording_id == RecordingRow.id)
     rows = session.execute(joined.where(ResultRow.model_sha256 == desk.model_sha256))
@@ -253,7 +277,7 @@ def _time_steps(
         for times in (
             uploaded,
             [one.at for one in results],
-            [one.at for one in results if one.decision == DEFERRED],
+            [one.at for one in results if one.was_deferred],
             closed,
         )
     ]

@@ -127,9 +127,12 @@ class FileStore:
             yield RecordingPath(scratch, f"recording{files[0].ending}")
 
     def store_trace(self, recording_id: str, signal: NDArray[np.float32]) -> None:
-        """Store samples for the viewer; a sample that is not finite becomes NaN."""
+        """Store samples for the viewer; a sample that is not finite becomes NaN. After some, call `sync_traces`."""
         samples = np.where(np.isfinite(signal), signal, np.nan).astype("<f4")
         write_atomic(self.trace_path(recording_id), samples.tobytes())
+
+    def sync_traces(self) -> None:
+        """Sync the names of stored samples to disk."""
         _sync_folder(self.folder / "traces")
 
     def trace_path(self, recording_id: str) -> Path:

@@ -190,6 +190,7 @@ def _add_recording(desk: Desk, one: _Candidate, outcome: Outcome, report: Openin
             row.worker = TRIAGE
             session.flush()
             result, trace = rename_result(one.result, one.path, row), store_trace(desk, row.id, outcome)
+            desk.files.sync_traces()
             queue.store_result(session, now, TRIAGE, result, trace, desk.audit_sample, TRIAGE)
         report.added[visible_state(row)] += 1
     except DiskFullError:

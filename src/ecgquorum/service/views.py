@@ -16,6 +16,8 @@ from ecgquorum.service.store.tables import RecordingRow, ResultRow, SenderRow, S
 from ecgquorum.service.store.tokens import Actor, Role
 from ecgquorum.service.uploads import missing_files
 
+_A_READER = "a reader"
+
 
 class Answer(BaseModel):
     """The ensemble's result.
@@ -71,6 +73,8 @@ class Case(BaseModel):
     round:     1, and one more each time it was reopened · finished: whether you have read it in this round
     answer:    the ensemble's result; None while it is hidden or does not exist
     verdicts:  the reader's own while the case is open; all when it is closed, or when two disagree
+
+    Uploaders see no names of readers.
     """
 
     id: str
@@ -149,7 +153,7 @@ def _case(
 ) -> Case:
     now = desk.store.now()
     result = stored.result if stored else None
-    is_open = reviews.is_open(row)
+    is_open, is_uploader = reviews.is_open(row), actor.roles == {Role.UPLOADER}
     current = [verdict for verdict in verdicts if verdict.round == row.round]
     own = [verdict for verdict in current if verdict.reader == actor.name]
     is_shown = not (reviews.is_blind(row) and desk.settings.blind_first and not own)
@@ -160,7 +164,7 @@ def _case(
     return Case(
         id=row.id,
         name=sent_name(session, row, actor),
-        uploader=actor.name if actor.roles == {Role.UPLOADER} else row.uploader,
+        uploader=actor.name if is_uploader else row.uploader,
         state=reviews.visible_state(row),
         missing=list(missing),
         uploaded_at=row.uploaded_at,
@@ -178,14 +182,14 @@ def _case(
         quality_summary=summarise_findings(result.quality) if result else [],
         problem=result.reason if result and row.state == State.UNREADABLE else "",
         urgent=row.urgent,
-        assigned_to=row.assigned_to,
+        assigned_to=None if is_uploader else row.assigned_to,
         classes=models.classes_of(session, stored)[0] if stored else [],
         round=row.round,
         finished=any(verdict.stage == reviews.FINAL for verdict in own),
-        claimed_by=holder,
+        claimed_by=_A_READER if holder and is_uploader else holder,
         claimed_until=row.reader_until if holder else None,
         answer=_answer(row, result) if result and is_shown and row.state != State.UNREADABLE else None,
-        verdicts=[_verdict(one) for one in visible],
+        verdicts=_number_readers(visible) if is_uploader else [_verdict(one) for one in visible],
     )
 
 
@@ -237,6 +241,14 @@ def _verdict(row: VerdictRow) -> Verdict:
         was_blind=row.was_blind,
         at=row.at,
     )
+
+
+def _number_readers(rows: Sequence[VerdictRow]) -> list[Verdict]:
+    """Verdicts as uploaders see them: of reader 1, reader 2 and so on, without names."""
+    numbers: dict[str, int] = {}
+    for row in rows:
+        numbers.setdefault(row.reader, len(numbers) + 1)
+    return [_verdict(row).model_copy(update={"reader": f"reader {numbers[row.reader]}"}) for row in rows]
 
 
 def seconds_between(earlier: str, later: str) -> float:

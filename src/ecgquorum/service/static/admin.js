@@ -35,6 +35,6 @@ field("new-token").addEventListener("submit", (event) => {
 field("purge").addEventListener("submit", (event) => {
   event.preventDefault();
   const query = new URLSearchParams({ state: field("purge-state").value, reason: field("purge-reason").value });
-  act(() => ask("DELETE", `/api/recordings?${query}`), ({ erased }) => `${erased} recordings erased.`);
+  act(() => ask("DELETE", `/api/recordings?${query}`), ({ erased }) => erased === 1 ? "1 recording erased." : `${erased} recordings erased.`);
 });
 onChange(() => refresh("status", "access").catch(() => say("The server does not respond.")));

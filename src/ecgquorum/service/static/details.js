@@ -20,11 +20,12 @@ const FACTS = [
 ];
 
 async function showMeasurements(list) {
+  const note = document.getElementById("measured-note");
   let found;
   try {
     found = await ask("GET", `${path}/measurements`);
   } catch (error) {
-    list.replaceChildren(make("div", { class: "quiet" }, [error.message]));
+    note.textContent = error.message;
     return;
   }
   const rows = FACTS.map(([words, key, digits, unit]) => {
@@ -32,9 +33,8 @@ async function showMeasurements(list) {
     const text = value === null ? "–" : `${value.toFixed(digits)} ${unit}`.trim();
     return make("div", {}, [make("dt", {}, [words]), make("dd", { "data-key": key }, [text])]);
   });
-  const note = found.note || "Measured by the program, not by a person.";
   list.replaceChildren(...rows);
-  list.after(make("p", { class: "quiet" }, [note]));
+  note.textContent = found.note || "Measured by the program, not by a person.";
 }
 
 /** Draw an earlier recording on paper of the same scale, which follows that of the case. */

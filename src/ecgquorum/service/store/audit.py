@@ -20,6 +20,8 @@ BEGINNING = "0" * 64
 CHECKED_AT_ONCE = 4000
 """Entries that a page checks; checking them takes about a tenth of a second."""
 _BATCH = 1000
+WORKER, DESK, UNKNOWN, COMMAND_LINE = NO_PERSONS = "worker", "desk", "unknown", "command line"
+"""Actors that are no persons; `UNKNOWN`: whose token was wrong."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,6 @@ def append(
     row.sha256 = entry_sha256(row)
     head.number, head.sha256 = row.number, row.sha256
     session.add(row)
-    session.flush()
     return row
 
 

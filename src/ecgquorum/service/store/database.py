@@ -96,7 +96,8 @@ class Store:
         """A session with the write lock; it commits at the end of the block unless there is an error."""
         engine = self._engine.execution_options(writes=True)
         with Session(engine, expire_on_commit=False) as session, session.begin():
-            session.execute(select(HeadRow.id).with_for_update())
+            locked = session.scalars(select(HeadRow).with_for_update()).all()
+            session.info["head"] = locked  # a reference, so that entries of the log need not read it again
             yield session
 
     def close(self) -> None:

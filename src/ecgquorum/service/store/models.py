@@ -34,7 +34,9 @@ def register_model(session: Session, at: str, model: KnownModel) -> None:
     row.leads, row.rate_hz = list(model.leads), model.rate_hz
     if is_new:
         row.used_at = at
-        audit.append(session, at, "desk", "model", "", {"model": model.sha256, "name": model.name, "classes": classes})
+        audit.append(
+            session, at, audit.DESK, "model", "", {"model": model.sha256, "name": model.name, "classes": classes}
+        )
 
 
 def newest_model(session: Session) -> str | None:
@@ -83,5 +85,5 @@ def reclassify_open(session: Session, at: str, sha256: str) -> int:
             session.delete(old)
         row.state, row.audited, row.attempts = State.WAITING, False, 0
         row.reader = row.reader_until = row.worker = row.worker_until = None
-        audit.append(session, at, "desk", "queued again", row.id, {"model": sha256})
+        audit.append(session, at, audit.DESK, "queued again", row.id, {"model": sha256})
     return len(rows)

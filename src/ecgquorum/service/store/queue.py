@@ -4,15 +4,16 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from ecgquorum.ensemble.result import CERTAIN, DEFERRED, Result
 from ecgquorum.service.store import audit
 from ecgquorum.service.store.audit import document_sha256
-from ecgquorum.service.store.tables import RecordingRow, ResultRow, State
+from ecgquorum.service.store.tables import FileRow, RecordingRow, ResultRow, State
 
 _MOST_URGENT = 1000  # above any number of urgent classes
 
@@ -62,18 +63,50 @@ def _free(at: str) -> Any:
     )
 
 
-def claim_recordings(session: Session, at: str, until: str, worker: str, limit: int) -> Sequence[RecordingRow]:
-    """Claim the oldest waiting recordings for this worker; one that was tried before is claimed alone."""
+def claim_recordings(
+    session: Session, at: str, until: str, worker: str, limit: int, most_bytes: int | None = None
+) -> Sequence[RecordingRow]:
+    """Claim the oldest waiting recordings for this worker; one that was tried before is claimed alone.
+
+    most_bytes: of all their files; a larger recording is claimed alone
+    """
     rows: Sequence[RecordingRow] = session.scalars(_free(at).limit(limit)).all()
     fresh = [row for row in rows if row.attempts == 0] or rows[:1]
+    if most_bytes is not None:
+        n_bytes = _count_bytes(session, [row.id for row in fresh])
+        sums = accumulate(n_bytes.get(row.id, 0) for row in fresh)
+        fresh = [row for place, (row, n) in enumerate(zip(fresh, sums, strict=True)) if place == 0 or n <= most_bytes]
     for row in fresh:
         row.worker, row.worker_until, row.attempts = worker, until, row.attempts + 1
     return fresh
 
 
+def _count_bytes(session: Session, ids: Sequence[str]) -> dict[str, int]:
+    """Size of the files of each recording."""
+    query = select(FileRow.recording_id, func.sum(FileRow.n_bytes)).where(FileRow.recording_id.in_(ids))
+    return {recording_id: int(n or 0) for recording_id, n in session.execute(query.group_by(FileRow.recording_id))}
+
+
+def extend_claims(session: Session, worker: str, until: str) -> None:
+    """Extend the claims of a worker that is still busy with them."""
+    session.execute(update(RecordingRow).where(RecordingRow.worker == worker).values(worker_until=until))
+
+
+def release_claims(session: Session, worker: str) -> None:
+    """Give back what the worker has claimed, as if it had not tried."""
+    back = {"worker": None, "worker_until": None, "attempts": RecordingRow.attempts - 1}
+    session.execute(update(RecordingRow).where(RecordingRow.worker == worker).values(back))
+
+
+def read_claimed(session: Session, worker: str) -> Sequence[RecordingRow]:
+    """The recordings that this worker has claimed and that still wait; a caller that keeps them spares later reads."""
+    claimed = RecordingRow.worker == worker, RecordingRow.state == State.WAITING
+    return session.scalars(select(RecordingRow).where(*claimed)).all()
+
+
 def is_claimed_by(session: Session, recording_id: str, worker: str) -> bool:
     """Whether the recording still waits and is claimed by this worker."""
-    row = session.get(RecordingRow, recording_id, populate_existing=True)
+    row = session.get(RecordingRow, recording_id)
     return row is not None and row.state == State.WAITING and row.worker == worker
 
 
@@ -84,7 +117,7 @@ def store_result(
     result: Result,
     trace: StoredTrace | None,
     sample: AuditSample,
-    actor: str = "worker",
+    actor: str = audit.WORKER,
 ) -> bool:
     """Store a result, unless another worker was faster; returns whether it was stored.
 

@@ -188,6 +188,14 @@ def list_files(session: Session, recording_id: str) -> Sequence[FileRow]:
     return session.scalars(select(FileRow).where(FileRow.recording_id == recording_id).order_by(FileRow.place)).all()
 
 
+def list_files_of(session: Session, ids: Sequence[str]) -> dict[str, list[FileRow]]:
+    """The files of several recordings, in order, by the recording's id."""
+    found: dict[str, list[FileRow]] = {one: [] for one in ids}
+    for file in session.scalars(select(FileRow).where(FileRow.recording_id.in_(ids)).order_by(FileRow.place)):
+        found[file.recording_id].append(file)
+    return found
+
+
 def find_recording(session: Session, recording_id: str) -> RecordingRow:
     """The recording with this id, or the one that it was merged into."""
     row = session.get(RecordingRow, recording_id)

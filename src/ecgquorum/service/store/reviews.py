@@ -103,7 +103,7 @@ def expire_claims(session: Session, at: str) -> int:
     """End all claims whose time is over; returns their number."""
     rows = session.scalars(select(RecordingRow).where(RecordingRow.reader_until < at)).all()
     for row in rows:
-        audit.append(session, at, "desk", "claim expired", row.id, {"reader": row.reader})
+        audit.append(session, at, audit.DESK, "claim expired", row.id, {"reader": row.reader})
         row.reader = row.reader_until = None
     return len(rows)
 

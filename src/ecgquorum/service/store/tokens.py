@@ -41,6 +41,8 @@ LOCAL = Actor("local", frozenset(Role))
 TRIAGE = "triage"
 """The uploader of recordings that come from a triaged folder."""
 
+_RESERVED = (LOCAL.name, TRIAGE, *audit.NO_PERSONS)
+
 
 def hash_secret(secret: str) -> str:
     """Hash of a secret, as stored."""
@@ -48,14 +50,16 @@ def hash_secret(secret: str) -> str:
 
 
 def add_token(
-    session: Session, at: str, name: str, role: str, expires_at: str | None = None, by: str = "command line"
+    session: Session, at: str, name: str, role: str, expires_at: str | None = None, by: str = audit.COMMAND_LINE
 ) -> str:
     """Add a token; returns its secret, which is not stored."""
     name = name.strip()
     if role not in set(Role):
         raise DeskError(f"--role: expected one of {', '.join(Role)}, found {role!r}")
-    if not name or len(name) > _MAX_NAME or not name.isprintable() or name in (LOCAL.name, TRIAGE):
+    if not name or len(name) > _MAX_NAME or not name.isprintable():
         raise DeskError(f"expected a name of 1 to {_MAX_NAME} printable characters, found {name!r}")
+    if " ".join(name.casefold().split()) in _RESERVED:
+        raise DeskError(f"{name!r} is what the audit log calls a part of the desk itself; choose another name")
     if session.scalars(select(TokenRow).where(TokenRow.name == name)).first():
         raise DeskError(
             f"{name!r} already has or had a token; choose another name, since names are used in the audit log"
@@ -75,7 +79,7 @@ def list_tokens(session: Session) -> Sequence[TokenRow]:
     return session.scalars(select(TokenRow).order_by(TokenRow.created_at)).all()
 
 
-def revoke_token(session: Session, at: str, name_or_id: str, by: str = "command line") -> TokenRow:
+def revoke_token(session: Session, at: str, name_or_id: str, by: str = audit.COMMAND_LINE) -> TokenRow:
     """Revoke a token and close its sessions."""
     row = session.scalars(select(TokenRow).where((TokenRow.name == name_or_id) | (TokenRow.id == name_or_id))).first()
     if row is None:
@@ -117,7 +121,7 @@ def open_session(session: Session, at: str, until: str, token: str) -> str | Non
 
 def refuse_sign_in(session: Session, at: str, address: str) -> None:
     """Note a sign-in with a wrong token."""
-    audit.append(session, at, "unknown", "sign-in refused", "", {"address": address})
+    audit.append(session, at, audit.UNKNOWN, "sign-in refused", "", {"address": address})
 
 
 def actor_of_session(session: Session, at: str, idle_since: str, secret: str) -> Actor | None:
