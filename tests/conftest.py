@@ -132,6 +132,23 @@ def ecgquorum(monkeypatch, capsys):
 
 
 @pytest.fixture
+def s3(monkeypatch, tmp_path):
+    """An S3 server with the buckets `bucket` and `other`, the credentials for it, and a cache folder of this test."""
+    pytest.importorskip("pyarrow.fs", reason="PyArrow is not installed")
+    from ecgquorum.storage import backends, retries
+    from tests.storage.s3_server import S3Server
+
+    server = S3Server("bucket", "other")
+    for name, value in server.environment(tmp_path / "cache").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(retries, "FIRST_WAIT_S", 0.01)
+    backends.open_backend.cache_clear()
+    yield server
+    backends.open_backend.cache_clear()
+    server.close()
+
+
+@pytest.fixture
 def one_thread():
     """As the processes of an executor have."""
     before = torch.get_num_threads()
