@@ -61,6 +61,11 @@ class S3Server:
         with self.lock:
             self.buckets[bucket][key] = (bytes(content), time.time(), etag)
 
+    def put_folder(self, bucket, prefix, folder):
+        for path in folder.rglob("*"):
+            if path.is_file():
+                self.put(bucket, f"{prefix}/{path.relative_to(folder).as_posix()}", path.read_bytes())
+
     def keys(self, bucket, prefix=""):
         with self.lock:
             return sorted(key for key in self.buckets[bucket] if key.startswith(prefix))

@@ -17,8 +17,10 @@ from ecgquorum.recordings.file_defaults import NO_DEFAULTS, FileDefaults
 from ecgquorum.recordings.filetree import FileTree
 from ecgquorum.recordings.readers import read_from
 from ecgquorum.recordings.recording import Recording
+from ecgquorum.recordings.remote_files import fetch_recordings
 from ecgquorum.recordings.sandbox import LIMITS, Sandbox, SandboxLimits, describe_failure
 from ecgquorum.recordings.wfdb_files import list_files
+from ecgquorum.storage import is_url
 
 _PREVIEW_S, _PREVIEW_POINTS = 8.0, 800
 
@@ -109,6 +111,7 @@ def read_recordings(
     """
     located = [found for path in paths for found in _locate(path)]
     readable = [found for found in located if isinstance(found, RecordingPath)]
+    fetch_recordings((path.tree, path.name, path.stamp) for path in readable if is_url(path.tree))
     if sandbox and readable:
         with reading_sandbox(options, limits) as workers:
             yield from _merge(located, workers.run(readable))

@@ -7,7 +7,9 @@ from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, locate, o
 from ecgquorum.recordings.file_defaults import NO_DEFAULTS, FileDefaults
 from ecgquorum.recordings.readers import read_from
 from ecgquorum.recordings.recording import Recording
+from ecgquorum.recordings.remote_files import fetch_recordings
 from ecgquorum.recordings.sandbox import LIMITS, Sandbox
+from ecgquorum.storage import is_url
 
 
 def read(
@@ -25,6 +27,8 @@ def read(
     sandbox:   read in a worker process with a time and a memory limit, for files that are not trusted
     """
     found = locate(path)
+    if is_url(found.tree):
+        fetch_recordings([(found.tree, found.name, found.stamp)])
     if not sandbox:
         return read_path(defaults, as_stated, found)
     with Sandbox(read_path, (defaults, as_stated), LIMITS) as workers:

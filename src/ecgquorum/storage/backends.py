@@ -4,6 +4,7 @@ Both are imported when a URL is used for the first time.
 """
 
 import hashlib
+import mmap
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from ecgquorum.errors import StorageError
 from ecgquorum.storage.retries import FileMissingError, call_store
 
 CHUNK = 16 << 20
+
+Content = bytes | mmap.mmap
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Backend(ABC):
         """Write the content of a file to an open file; returns its version."""
 
     @abstractmethod
-    def put(self, url: str, content: bytes) -> None:
+    def put(self, url: str, content: Content) -> None:
         """Create or replace a file; readers see the old content or the new one."""
 
     @abstractmethod
@@ -109,7 +112,7 @@ class _ArrowBackend(Backend):
                 left -= len(chunk)
             return version
 
-    def put(self, url: str, content: bytes) -> None:
+    def put(self, url: str, content: Content) -> None:
         with self._store.open_output_stream(_bucket_path(url)) as stream:
             stream.write(content)  # all at once: a stream that is closed early would become a whole object
         found = self.find(url)
@@ -170,17 +173,17 @@ class _FsspecBackend(Backend):
     def read_into(self, url: str, file: Any) -> FileVersion:
         found = self.find(url)
         if found is None:
-            raise FileMissingError(url)
+            raise FileMissingError(f"{url}: no such file")
         content = self._store.cat_file(self._store._strip_protocol(url))
         if found.size not in (-1, len(content)):
             raise ConnectionError("the file ended early")
         file.write(content)
         return found
 
-    def put(self, url: str, content: bytes) -> None:
+    def put(self, url: str, content: Content) -> None:
         if self._scheme in ("http", "https"):
             raise StorageError(f"{url}: files can be read from a web server, not written; name a bucket or a folder")
-        self._store.pipe_file(self._store._strip_protocol(url), content)
+        self._store.pipe_file(self._store._strip_protocol(url), bytes(content))
 
     def delete(self, url: str) -> None:
         self._store.rm_file(self._store._strip_protocol(url))

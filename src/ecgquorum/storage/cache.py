@@ -39,7 +39,7 @@ def fetch(location: str | Path) -> Path:
     backend = open_backend(root_of(url))
     found = call_store(url, lambda: backend.find(url))
     if found is None:
-        raise FileMissingError(url)
+        raise FileMissingError(f"{url}: no such file")
     key = hashlib.sha256(f"{url}\0{found.size}\0{found.version}".encode()).hexdigest()
     path = cache_folder() / "objects" / key / url.rpartition("/")[2]
     if not path.is_file():

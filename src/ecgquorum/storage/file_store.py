@@ -1,5 +1,6 @@
 """A folder of files that several processes share: on this machine, or in a store."""
 
+import mmap
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -95,6 +96,15 @@ class RemoteStore(FileStore):
     def write(self, name: str, content: bytes) -> None:
         url = self.where(name)
         call_store(url, lambda: open_backend(root_of(url)).put(url, content))
+
+    def write_file(self, name: str, path: Path) -> None:
+        """Put a file of this machine, without reading it into memory as a whole."""
+        if not path.stat().st_size:
+            self.write(name, b"")
+            return
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            url = self.where(name)
+            call_store(url, lambda: open_backend(root_of(url)).put(url, content))
 
     def join(self, folder: str) -> "RemoteStore":
         return RemoteStore(self.where(folder))

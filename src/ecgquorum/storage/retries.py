@@ -32,9 +32,6 @@ T = TypeVar("T")
 class FileMissingError(StorageError):
     """There is no file of this name."""
 
-    def __init__(self, url: str) -> None:
-        super().__init__(f"{url}: no such file")
-
 
 def call_store(url: str, attempt: Callable[[], T]) -> T:
     """Call `attempt` until it succeeds; an error that does not pass, or not in time, is raised as one line."""
@@ -42,7 +39,7 @@ def call_store(url: str, attempt: Callable[[], T]) -> T:
         try:
             return attempt()
         except FileNotFoundError:
-            raise FileMissingError(url) from None
+            raise FileMissingError(f"{url}: no such file") from None
         except Exception as error:
             if not isinstance(error, (OSError, *_client_errors())):
                 raise

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import TypeGuard
 from urllib.parse import unquote, urlsplit
 
 from ecgquorum.errors import StorageError
@@ -10,7 +11,7 @@ SCHEMES = ("s3", "gs", "http", "https", "memory")
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-def is_url(location: object) -> bool:
+def is_url(location: object) -> TypeGuard[str]:
     """Whether this is a URL; a `Path` never is."""
     return isinstance(location, str) and bool(_URL.match(location))
 
