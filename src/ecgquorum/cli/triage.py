@@ -56,7 +56,7 @@ def triage(
     out: Annotated[
         str,
         typer.Option(
-            help="Folder for the worklist, or its URL: s3://bucket/sorted; the same command resumes an interrupted run.",
+            help="Folder for the worklist, or its URL: s3://bucket/sorted. The same command resumes after a stop.",
             callback=check_place,
         ),
     ],
