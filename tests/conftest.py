@@ -32,7 +32,10 @@ settings.load_profile("ecgquorum")
 REPOSITORY = Path(__file__).parent.parent
 REAL_DATA = Path(os.environ.get("ECGQUORUM_DATA", REPOSITORY.parent / "shared" / "data"))
 
-RAY_FILES = [f"tests/parallel/test_{name}.py" for name in ("executors", "on_two_machines", "ray_connection")]
+RAY_FILES = [
+    f"tests/parallel/test_{name}.py"
+    for name in ("executors", "on_two_machines", "ray_connection", "without_shared_disk")
+]
 
 TINY_RECIPE = """
 name = "tiny"
@@ -143,9 +146,20 @@ def s3(monkeypatch, tmp_path):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(retries, "FIRST_WAIT_S", 0.01)
     backends.open_backend.cache_clear()
+    forget_machine()
     yield server
+    forget_machine()
     backends.open_backend.cache_clear()
     server.close()
+
+
+def forget_machine():
+    """Forget the cache folder that readers and opened folders know, as on another machine."""
+    from ecgquorum.recordings.discovery import open_cached
+    from ecgquorum.triage import distributed
+
+    open_cached.cache_clear()
+    distributed._sandbox.cache_clear()
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from ecgquorum.recordings import read, write
 from ecgquorum.storage import backends
 from ecgquorum.triage import distributed, triage_files
 from ecgquorum.triage.policies import Threshold
-from ecgquorum.triage.remote_output import PARTS, output_folder
-from tests.conftest import Recorder
+from ecgquorum.triage.remote_output import PARTS, output_folder, publish_output
+from tests.conftest import Recorder, forget_machine
 from tests.triage.worklists import read_worklist
 
 IN, OUT = "s3://bucket/2026", "s3://bucket/2026/sorted"
@@ -96,6 +96,7 @@ def test_an_interrupted_triage_resumes_on_another_machine(in_bucket, folder, tin
     parts = in_bucket.keys("bucket", f"2026/sorted/{PARTS}/")
     assert parts
     monkeypatch.setenv("ECGQUORUM_CACHE", str(tmp_path / "other machine"))
+    forget_machine()
     with pytest.raises(TriageError, match=f"^{OUT}: holds results of another model"):
         triage_files(tiny_ensemble, Threshold(0.1), [IN], OUT)
     recorder = Recorder()
@@ -114,7 +115,7 @@ def test_an_interrupted_triage_resumes_on_another_machine(in_bucket, folder, tin
 
 def test_a_bucket_that_is_busy_for_a_while_changes_nothing(in_bucket, tiny_ensemble):
     for operation in ("list", "head", "get", "put"):
-        in_bucket.fail_next[operation] = 4
+        in_bucket.fail_next[operation] = 2
     with triage_files(tiny_ensemble, POLICY, [IN], OUT) as journal:
         decisions = [entry.result.decision for entry in journal.entries()]
     assert decisions.count("unreadable") == 2 and decisions.count("skipped") == 1 and len(decisions) == 26
@@ -126,6 +127,8 @@ def test_a_bucket_that_is_busy_for_a_while_changes_nothing(in_bucket, tiny_ensem
 
 def test_changed_and_new_files_only(in_bucket, tiny_ensemble):
     triage_files(tiny_ensemble, POLICY, [IN], OUT).close()
+    publish_output(OUT)
+    assert not [key for key in in_bucket.keys("bucket") if PARTS in key and not key.endswith("/")]
     in_bucket.put("bucket", "2026/a b/n01.npz", b"shorter")
     in_bucket.put("bucket", "2026/new.npz", in_bucket.content("bucket", "2026/a b/n00.npz"))
     recorder = Recorder()
@@ -172,7 +175,7 @@ def test_no_credentials_are_one_line(in_bucket, tiny_run, ecgquorum, monkeypatch
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
     backends.open_backend.cache_clear()
-    printed = ecgquorum(*arguments(tiny_run, IN, OUT), code=1).stderr.replace("\n", " ")
+    printed = ecgquorum(*arguments(tiny_run, IN, OUT), code=1).stderr.replace("\n", " ").strip()
     assert printed.startswith(f"error: {OUT}: access denied; check the credentials")
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, final
+from urllib.parse import urlsplit
 
 from ecgquorum.errors import RecordingError, StorageError
 from ecgquorum.recordings.filetree import FileTree, Folder, ZipArchive
@@ -78,7 +79,7 @@ def open_url(url: str) -> FileTree | None:
     """The folder or archive at a URL, listed; None if a file is there, or nothing."""
     if url.lower().endswith(_ARCHIVE) and fetch_to_mirror(url):
         return open_fetched(url)
-    if PurePosixPath(url).suffix and RemoteStore(url).stamp(""):
+    if PurePosixPath(urlsplit(url).path).suffix and RemoteStore(url).stamp(""):
         return None
     folder = ListedFolder(url)
     if not folder.sizes and not folder.unlisted:

@@ -155,7 +155,7 @@ class _FsspecBackend(Backend):
         folder = self._store._strip_protocol(url).rstrip("/")
         try:
             self._store.invalidate_cache()
-            found = self._store.find(folder, detail=True)
+            found = self._store.find(f"{folder}/" if self._scheme != "memory" else folder, detail=True)
         except FileNotFoundError:
             return {}
         infos = {name: info if info.get("size") is not None else self._store.info(name) for name, info in found.items()}
@@ -193,4 +193,4 @@ def _fsspec_version(info: dict[str, Any]) -> FileVersion:
     etag = str(info.get("ETag") or info.get("etag") or "").strip('"')
     changed = etag or str(info.get("mtime") or info.get("created") or info.get("LastModified") or "")
     size = info.get("size")
-    return FileVersion(-1 if size is None else int(size), _number(changed), etag)
+    return FileVersion(-1 if size is None else int(size), _number(changed or "unknown"), etag)

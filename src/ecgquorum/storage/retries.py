@@ -24,7 +24,7 @@ _TRANSIENT = (
     "REQUEST_TIME_TOO_SKEWED",
 )
 _DENIED = ("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "MISSING_AUTHENTICATION_TOKEN")
-_TRANSIENT_STATUS = re.compile(r"HTTP status (?:code:? )?(429|5\d\d)")
+_STATUS = re.compile(r"HTTP status (?:code:? )?(\d\d\d)")
 
 T = TypeVar("T")
 
@@ -57,18 +57,24 @@ def call_store(url: str, attempt: Callable[[], T]) -> T:
 def describe_error(error: BaseException) -> str:
     """The store's code for an error, without its text, which may name keys and hosts."""
     found = _CODE.search(str(error))
-    if found:
+    if found and found[1] != "UNKNOWN":
         return found[1].lower().replace("_", " ")
-    status = getattr(error, "status", None)
+    status = _status(error)
     return f"HTTP status {status}" if status else type(error).__name__
+
+
+def _status(error: BaseException) -> int:
+    """The HTTP status that an error states; 0 if it states none."""
+    found = _STATUS.search(str(error))
+    return int(found[1] if found else getattr(error, "status", None) or 0)
 
 
 def is_transient(error: BaseException) -> bool:
     """Whether the same request may succeed a moment later."""
     found = _CODE.search(str(error))
-    if found:
-        return found[1] in _TRANSIENT or bool(_TRANSIENT_STATUS.search(str(error)))
-    if status := int(getattr(error, "status", None) or 0):
+    if found and found[1] in _TRANSIENT:
+        return True
+    if status := _status(error):
         return status == 429 or status >= 500
     return isinstance(error, (ConnectionError, TimeoutError, *_client_errors()))
 
@@ -84,7 +90,7 @@ def _explain(error: BaseException, code: str) -> str:
     name = found[1] if found else ""
     if name == "NO_SUCH_BUCKET" or ("Bucket '" in str(error) and "not found" in str(error)):
         return "there is no such bucket; check its name"
-    if name in _DENIED or getattr(error, "status", None) in (401, 403) or isinstance(error, PermissionError):
+    if name in _DENIED or _status(error) in (401, 403) or isinstance(error, PermissionError):
         return "access denied; check the credentials (docs/scaling.md) and the rights of their owner"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
