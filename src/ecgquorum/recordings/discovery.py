@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
 from ecgquorum.recordings.readers import FORMATS, find_in_archive, is_label_table, recording_names
-from ecgquorum.recordings.remote_files import ListedFolder, open_fetched, open_url, recordings_at_url
+from ecgquorum.recordings.remote_files import ListedFolder, open_fetched, open_url, recordings_at_url, segment_files
 from ecgquorum.recordings.samples import resolve_sample
 from ecgquorum.recordings.wfdb_files import list_files, list_segment_files
 from ecgquorum.storage import RemoteStore, is_url, join_url, parse_location
@@ -26,12 +26,14 @@ _NO_SUCH_PATH = (RecordingError, OSError, ValueError, RuntimeError)  # a null by
 class RecordingPath:
     """Location of a recording: a folder, an archive or the URL of one, and the file name in it.
 
-    stamp: modification times and sizes of its files, when it was found
+    stamp:   modification times and sizes of its files, when it was found
+    fetched: folder of this machine with its files, for one at a URL
     """
 
     tree: str
     name: str
     stamp: str = ""
+    fetched: str = ""
 
     def __str__(self) -> str:
         return printable(join_url(self.tree, self.name) if is_url(self.tree) else str(Path(self.tree) / self.name))
@@ -119,7 +121,8 @@ def list_everything(
     for path in paths:
         try:
             at = _resolve(path)
-            tree = _open_whole(at)
+            is_whole = isinstance(at, Path) and (at.is_dir() or enclosing_archive(at) == at)
+            tree = open_url(at) if isinstance(at, str) else open_tree(at) if is_whole else None
             if tree is None:
                 places |= dict.fromkeys(_recordings_at(at))
                 continue
@@ -167,7 +170,8 @@ def _unused_files(tree: FileTree, recordings: Iterable[str]) -> Mapping[str, str
 def skip_segments(path: RecordingPath, ignore: Iterable[str] = ()) -> list[SkippedFile]:
     """The files of the segments of a multi-segment record that cannot be read, each with what to do."""
     why = f"a part of {PurePosixPath(path.name).name}, which cannot be read; give its own path to read it alone"
-    names = list_segment_files(open_cached(path.tree), path.name)
+    is_listed = is_url(path.tree) and bool(path.stamp)
+    names = segment_files(path) if is_listed else list_segment_files(open_cached(path.tree), path.name)
     return [SkippedFile(str(RecordingPath(path.tree, name)), why) for name in names if not _is_ignored(name, ignore)]
 
 
@@ -185,12 +189,9 @@ def _explain_rest(tree: FileTree, name: str) -> str:
 
 
 def exists(path: RecordingPath) -> bool:
-    """Whether this machine sees all files of the recording that existed when it was found, or its archive.
-
-    One at a URL must have been fetched.
-    """
+    """Whether this machine sees all files of the recording that existed when it was found, or has fetched it."""
     if is_url(path.tree):
-        return open_cached(path.tree).size(path.name) is not None
+        return open_cached(path.tree, path.fetched).size(path.name) is not None
     folder = Path(path.tree)
     if not folder.is_dir():
         return folder.exists()
@@ -237,13 +238,6 @@ def _resolve(path: str | Path) -> str | Path:
     """A URL as it is, or the absolute path of a file of this machine."""
     location = parse_location(path)
     return resolve_sample(location).resolve() if isinstance(location, Path) else location
-
-
-def _open_whole(at: str | Path) -> FileTree | None:
-    """The folder or archive at this place; None for anything else."""
-    if isinstance(at, str):
-        return open_url(at)
-    return open_tree(at) if at.is_dir() or enclosing_archive(at) == at else None
 
 
 def _recordings_at(path: str | Path) -> Iterator[tuple[str, str]]:
@@ -298,9 +292,9 @@ def _file_stamp(path: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=4)
-def open_cached(tree: str) -> FileTree:
+def open_cached(tree: str, fetched: str = "") -> FileTree:
     """Open a folder or archive; the last few stay open, since many recordings share one."""
     folder = Path(tree)
     if is_url(tree):
-        return open_fetched(tree)
+        return Folder(Path(fetched), tree) if fetched else open_fetched(tree)
     return Folder(folder) if folder.is_dir() else open_tree(folder)

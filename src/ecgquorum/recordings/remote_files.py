@@ -1,25 +1,42 @@
 """Recordings at URLs: list them, and fetch their files to this machine before they are read.
 
-The files of a recording have their names in the cache, so that readers find a header and its signal files side by side.
+Files have their names there, so that readers find a header and its signal files side by side. Headers and archives stay
+in the mirror of the cache, since the next listing needs them.
 """
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, final
+from typing import IO, TYPE_CHECKING, final
 from urllib.parse import urlsplit
 
 from ecgquorum.errors import RecordingError, StorageError
 from ecgquorum.recordings.filetree import FileTree, Folder, ZipArchive
 from ecgquorum.recordings.readers import find_in_archive, recording_names
-from ecgquorum.recordings.wfdb_files import HEADER, SIGNAL_SUFFIXES, list_files
-from ecgquorum.storage import RemoteStore, fetch_to_mirror, join_url, mirror_path
+from ecgquorum.recordings.wfdb_files import HEADER, SIGNAL_SUFFIXES, is_multi_segment, list_files
+from ecgquorum.storage import (
+    FileMissingError,
+    RemoteStore,
+    cache_folder,
+    download,
+    fetch_to_mirror,
+    is_url,
+    join_url,
+    mirror_path,
+)
+
+if TYPE_CHECKING:
+    from ecgquorum.recordings.discovery import RecordingPath
 
 _AT_ONCE = 16
 _ARCHIVE = ".zip"
+_MISSING = "0:0"
 
 
 @final
@@ -31,11 +48,16 @@ class ListedFolder(FileTree):
         self._url, self._unlisted = url, dict[str, str]()
         self._stamps: dict[str, str] = {}
         self._sizes: dict[str, int] = {}
-        for name, found in sorted(RemoteStore(url).list_files().items()):
+        files = RemoteStore(url).list_files()
+        folders = {str(folder) for name in files for folder in PurePosixPath(name).parents}
+        for name, found in sorted(files.items()):
             try:
                 mirror_path(join_url(url, name))
             except StorageError as error:
                 self._unlisted[name] = str(error)
+                continue
+            if name in folders:
+                self._unlisted[name] = "a file and a folder of the same name"
                 continue
             self._sizes[name], self._stamps[name] = found.size, f"{found.version}:{found.size}"
 
@@ -48,7 +70,7 @@ class ListedFolder(FileTree):
         return self._unlisted
 
     def open(self, name: str) -> IO[bytes]:
-        _fetch_file(self._url, [self._stamps.get(name, "")], name)
+        _fetch_file(self._url, self._stamps.get(name, ""), name)
         try:
             return (self.path / name).open("rb")
         except OSError as error:
@@ -57,14 +79,12 @@ class ListedFolder(FileTree):
     @contextmanager
     def on_disk(self, limits: Mapping[str, int]) -> Iterator[Path]:
         for name in limits:
-            _fetch_file(self._url, [self._stamps.get(name, "")], name)
+            _fetch_file(self._url, self._stamps.get(name, ""), name)
         yield self.path / PurePosixPath(next(iter(limits))).parent
 
     def fetch_headers(self) -> None:
         """Fetch all WFDB headers, several at a time: they say which files belong together."""
-        _run(
-            [partial(_fetch_file, self._url, [stamp], name) for name, stamp in self._stamps.items() if _is_header(name)]
-        )
+        _run([partial(_fetch_file, self._url, stamp, name) for name, stamp in self._stamps.items() if _is_header(name)])
 
     def stamp(self, name: str) -> str:
         """Versions and sizes of the recording's files, as of the listing; 0:0 for one that does not exist."""
@@ -72,7 +92,7 @@ class ListedFolder(FileTree):
             names = list_files(self, name)
         except RecordingError:
             names = [name]
-        return " ".join(self._stamps.get(one, "0:0") for one in names)
+        return " ".join(self._stamps.get(one, _MISSING) for one in names)
 
 
 def open_url(url: str) -> FileTree | None:
@@ -114,52 +134,92 @@ def recordings_at_url(url: str) -> Iterator[tuple[str, str]]:
     raise RecordingError(f"{url}: expected a recording, a folder or an archive, found no such file")
 
 
-def fetch_recordings(places: Iterable[tuple[str, str, str]]) -> list[Path]:
-    """Fetch the files of recordings, each (folder, name, stamp), several at a time; returns what was fetched.
+@contextmanager
+def fetch_recordings(paths: "Iterable[RecordingPath]") -> "Iterator[list[RecordingPath]]":
+    """The same paths; the files of those at URLs are on this machine while the block runs.
 
-    A file that is there in the version of the stamp is not fetched, and none where the store has no such file.
+    They are in a folder of this block alone, since another process may read the same recordings.
     """
-    fetched: list[list[Path]] = []
-    _run([partial(_fetch_recording, *place, fetched) for place in places])
-    return [path for some in fetched for path in some]
-
-
-def remove_fetched(paths: Iterable[Path]) -> None:
-    """Remove files that were fetched, except headers, which the next listing needs."""
-    for path in paths:
-        if not _is_header(path.name):
-            path.unlink(missing_ok=True)
-
-
-def _fetch_recording(tree: str, name: str, stamp: str, fetched: list[list[Path]]) -> None:
-    if tree.lower().endswith(_ARCHIVE):
-        if not mirror_path(tree).is_file():
-            fetch_to_mirror(tree)
+    paths = list(paths)
+    if not any(is_url(path.tree) for path in paths):
+        yield paths
         return
-    stamps, done, folder = stamp.split(), set[str](), open_fetched(tree)
-    waiting = [name]
+    folder = cache_folder() / "fetched"
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        found = [_place(path, Path(scratch) / str(number)) for number, path in enumerate(paths)]
+        _run([partial(_fetch_recording, path) for path in found if path.fetched])
+        _run(
+            [
+                partial(_fetch_archive, tree)
+                for tree in {path.tree for path in found if is_url(path.tree) and not path.fetched}
+            ]
+        )
+        yield found
+
+
+def segment_files(path: "RecordingPath") -> list[str]:
+    """Files of the segments of a multi-segment record at a URL that were there when it was listed."""
+    tree = open_fetched(path.tree)
+    names = list_files(tree, path.name) if _is_header(path.name) and is_multi_segment(tree.read(path.name)) else []
+    there = zip(names[1:], path.stamp.split()[1:], strict=False)
+    return [name for name, stamp in there if stamp != _MISSING]
+
+
+def _place(path: "RecordingPath", folder: Path) -> "RecordingPath":
+    """The path with the folder for its files; one on this machine, or in an archive, as it is."""
+    is_file = is_url(path.tree) and not path.tree.lower().endswith(_ARCHIVE)
+    return replace(path, fetched=str(folder)) if is_file else path
+
+
+def _fetch_archive(tree: str) -> None:
+    if not mirror_path(tree).is_file():
+        fetch_to_mirror(tree)
+
+
+def _fetch_recording(path: "RecordingPath") -> None:
+    """Fetch the files of a recording, those that exist."""
+    folder, done = Folder(Path(path.fetched), path.tree), set[str]()
+    waiting = [path.name]
     while waiting:  # a header names segments, whose headers name signal files
-        fetched.append([path for one in waiting if (path := _fetch_file(tree, stamps, one))])
+        for name in waiting:
+            _copy_file(path, name)
         done.update(waiting)
         try:
-            waiting = [one for one in list_files(folder, name) if one not in done]
+            waiting = [one for one in list_files(folder, path.name) if one not in done]
         except RecordingError:  # which the reader will say
             return
 
 
-def _fetch_file(tree: str, stamps: Sequence[str], name: str) -> Path | None:
-    """Fetch a file unless it is here in one of these versions; returns its path if it was fetched."""
+def _copy_file(path: "RecordingPath", name: str) -> None:
+    """Fetch a file to the folder of the recording, or copy a header that the listing has fetched."""
+    if PurePosixPath(name).name == "..":  # as a header may say, which the reader will refuse
+        return
+    url = join_url(path.tree, name)
+    kept, target = mirror_path(url), Path(path.fetched) / name
+    if _is_header(name) and _stamp_of(kept) in path.stamp.split():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(kept, target)
+        return
+    with suppress(FileMissingError):
+        download(url, target)
+
+
+def _fetch_file(tree: str, stamp: str, name: str) -> None:
+    """Fetch a file to the mirror, unless it is there in this version."""
     url = join_url(tree, name)
     path = mirror_path(url)
-    if path.is_file() and f"{path.stat().st_mtime_ns}:{path.stat().st_size}" in stamps:
-        return None
-    if not fetch_to_mirror(url):
-        return None
-    known = next((one for one in stamps if one.endswith(f":{path.stat().st_size}")), "") if len(stamps) == 1 else ""
-    if known:
-        version = int(known.partition(":")[0])
+    if _stamp_of(path) != stamp and fetch_to_mirror(url):
+        version = int(stamp.partition(":")[0] or 0)
         os.utime(path, ns=(version, version))
-    return path
+
+
+def _stamp_of(path: Path) -> str:
+    try:
+        found = path.stat()
+    except OSError:
+        return _MISSING
+    return f"{found.st_mtime_ns}:{found.st_size}"
 
 
 def _run(calls: Sequence[Callable[[], object]]) -> None:

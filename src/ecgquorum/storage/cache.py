@@ -1,7 +1,8 @@
 """Copies on this machine of files in stores.
 
 CACHE/objects/KEY/NAME     a file by the hash of its URL and version: an earlier version is never taken for a later one
-CACHE/mirror/SCHEME/HOST/  files by their names, for recordings of several files; see `fetch_to_mirror`
+CACHE/mirror/SCHEME/HOST/  files by their names: headers and archives of recordings
+CACHE/fetched/             recordings that are being read
 CACHE/outputs/             folders that a command writes before it puts their files
 
 CACHE is the folder that ECGQUORUM_CACHE names, or `ecgquorum` in the user's cache folder. It may be deleted when no
@@ -21,6 +22,8 @@ from ecgquorum.errors import StorageError
 from ecgquorum.storage.backends import open_backend
 from ecgquorum.storage.retries import FileMissingError, call_store
 from ecgquorum.storage.urls import parse_location
+
+_LONGEST = 240  # of the 255 bytes that file systems allow
 
 
 def cache_folder() -> Path:
@@ -62,8 +65,8 @@ def mirror_path(url: str) -> Path:
     parts = urlsplit(url)
     inner = url.partition("://")[2].partition("/")[2]
     names = [name for name in inner.split("/") if name]
-    if any(name in (".", "..") or "\0" in name for name in names):
-        raise StorageError(f"{url}: a name with . or .. between slashes cannot be stored on this machine")
+    if any(name in (".", "..") or "\0" in name or len(name.encode()) > _LONGEST for name in names):
+        raise StorageError(f"{url}: a file of this name cannot be stored on this machine")
     return cache_folder().joinpath("mirror", parts.scheme, parts.netloc or "-", *names)
 
 

@@ -16,9 +16,8 @@ from ecgquorum.errors import ClusterError
 from ecgquorum.parallel import Executor, Task
 from ecgquorum.preprocessing.prepare import ReadOptions, reading_sandbox
 from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, exists
-from ecgquorum.recordings.remote_files import fetch_recordings, remove_fetched
+from ecgquorum.recordings.remote_files import fetch_recordings
 from ecgquorum.recordings.sandbox import Sandbox, SandboxLimits
-from ecgquorum.storage import is_url
 from ecgquorum.triage.decide import Rules, make_entries
 from ecgquorum.triage.journal import JournalEntry
 
@@ -70,14 +69,13 @@ def _classify_shard(
     paths: Sequence[RecordingPath],
 ) -> tuple[list[JournalEntry], list[RecordingPath], str]:
     """Entries of one shard, the files that this machine does not see, and its name."""
-    fetched = fetch_recordings((path.tree, path.name, path.stamp) for path in paths if is_url(path.tree))
-    seen = [path for path in paths if exists(path)]
-    stamps = iter([path.stamp for path in seen])
     entries: list[JournalEntry] = []
-    for group in group_outcomes(_sandbox(options, limits).run(seen)):
-        entries += make_entries(ensemble, rules, [next(stamps) for _ in group], group)
-    remove_fetched(fetched)
-    return entries, [path for path in paths if path not in seen], socket.gethostname()
+    with fetch_recordings(paths) as here:
+        seen = [path for path in here if exists(path)]
+        stamps = iter([path.stamp for path in seen])
+        for group in group_outcomes(_sandbox(options, limits).run(seen)):
+            entries += make_entries(ensemble, rules, [next(stamps) for _ in group], group)
+    return entries, [path for path in here if path not in seen], socket.gethostname()
 
 
 @lru_cache(maxsize=1)
