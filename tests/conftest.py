@@ -32,7 +32,10 @@ settings.load_profile("ecgquorum")
 REPOSITORY = Path(__file__).parent.parent
 REAL_DATA = Path(os.environ.get("ECGQUORUM_DATA", REPOSITORY.parent / "shared" / "data"))
 
-RAY_FILES = [f"tests/parallel/test_{name}.py" for name in ("executors", "on_two_machines", "ray_connection")]
+RAY_FILES = [
+    f"tests/parallel/test_{name}.py"
+    for name in ("executors", "on_two_machines", "ray_connection", "without_shared_disk")
+]
 
 TINY_RECIPE = """
 name = "tiny"
@@ -129,6 +132,34 @@ def ecgquorum(monkeypatch, capsys):
         return SimpleNamespace(stdout=printed.out, stderr=printed.err)
 
     return run
+
+
+@pytest.fixture
+def s3(monkeypatch, tmp_path):
+    """An S3 server with the buckets `bucket` and `other`, the credentials for it, and a cache folder of this test."""
+    pytest.importorskip("pyarrow.fs", reason="PyArrow is not installed")
+    from ecgquorum.storage import backends, retries
+    from tests.storage.s3_server import S3Server
+
+    server = S3Server("bucket", "other")
+    for name, value in server.environment(tmp_path / "cache").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(retries, "FIRST_WAIT_S", 0.01)
+    backends.open_backend.cache_clear()
+    forget_machine()
+    yield server
+    forget_machine()
+    backends.open_backend.cache_clear()
+    server.close()
+
+
+def forget_machine():
+    """Forget the cache folder that readers and opened folders know, as on another machine."""
+    from ecgquorum.recordings.discovery import open_cached
+    from ecgquorum.triage import distributed
+
+    open_cached.cache_clear()
+    distributed._sandbox.cache_clear()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import __main__ as main
 from benchmarks.alternating import ratios
+from benchmarks.capacity import Assumptions, Plan, format_plan, parse_assumptions
 from benchmarks.published import Published, multiplications
 from benchmarks.training import measure_steps
 from ecgquorum.members import CompactMember, DilatedMember, freeze
@@ -85,3 +86,58 @@ def test_a_training_step_of_every_strategy_can_be_timed(tiny_cohort, monkeypatch
     found = measure_steps("compact", tiny_cohort, 1)
     assert list(found) == ["baseline", "dec", "part", "dec+part"]
     assert all(ratio > 0 for ratio in found.values())
+
+
+def test_the_plan_of_a_fleet_follows_from_its_assumptions():
+    year_s = 365.25 * 86400
+    given = Assumptions(
+        recordings=year_s,  # one a second
+        cpu_ms=500,
+        bytes=1000,
+        result_bytes=250,
+        files=2,
+        reads=3,
+        peak=4,
+        utilisation=0.5,
+        deferred=0.5,
+        reader_s=1,
+        reader_hours=8766 / 4,
+        core_hour=2,
+        gb_month=1,
+        kilo_reads=1,
+        kilo_writes=10,
+        person_hour=3,
+    )
+    plan = Plan(given)
+    assert plan.peak_rate == pytest.approx(4)
+    assert plan.cores == pytest.approx(4)
+    assert plan.core_hours == pytest.approx(8766 / 2)
+    assert plan.stored_gb == pytest.approx(year_s * 1250 / 1e9)
+    assert plan.peak_mbit == pytest.approx(0.04)
+    assert plan.people == pytest.approx(2)
+    assert plan.costs() == pytest.approx(
+        {
+            "computing": 8766 * 2,
+            "storage": year_s * 1250 / 1e9 * 12,
+            "requests to read": year_s * 6 / 1000,
+            "requests of the devices to write": year_s * 2 / 1000 * 10,
+            "people": 8766 / 2 * 3,
+        }
+    )
+    loads = [limit.load for limit in plan.limits()]
+    assert loads == sorted(loads, reverse=True)
+    by_name = {limit.name: limit.load for limit in plan.limits()}
+    assert by_name["people who read"] == pytest.approx(2 / given.people)
+    assert by_name["cores"] == pytest.approx(4 / given.cores)
+    assert by_name["names in one command"] == pytest.approx(year_s / 365 * 400 / 1e9 / given.names_gb)
+
+
+def test_the_plan_says_what_breaks_first(capsys):
+    few = parse_assumptions(["--recordings", "1e6", "--deferred", "1%", "--people", "1", "--commands", "1"])
+    assert few.deferred == 0.01
+    assert format_plan(Plan(few)).endswith("First: people who read, which lasts up to 9.6 times as many recordings.")
+    slow = parse_assumptions(["--cpu-ms", "1e6", "--deferred", "0"])
+    assert format_plan(Plan(slow)).endswith("First: cores, which is not enough.")
+    with pytest.raises(SystemExit):
+        parse_assumptions(["--cores", "0"])
+    assert "--cores: expected a number above 0" in capsys.readouterr().err

@@ -17,6 +17,10 @@ class OutputError(EcgQuorumError):
     """A folder cannot be written to because of what is there."""
 
 
+class StorageError(EcgQuorumError):
+    """A file in a bucket or on a server cannot be read or written."""
+
+
 class FittingError(EcgQuorumError):
     """A recording does not fit the input that a model expects."""
 

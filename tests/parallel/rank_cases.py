@@ -16,6 +16,8 @@ from ecgquorum.members import count_features
 from ecgquorum.parallel import distributed
 from ecgquorum.parallel.batch_layers import shard_network
 from ecgquorum.recipes import parse_recipe
+from ecgquorum.storage import LocalStore
+from ecgquorum.training.checkpoint import CheckpointFile
 from ecgquorum.training.jobs import plan_jobs
 from ecgquorum.training.loop import fit_job
 from ecgquorum.training.phase import PhaseContext
@@ -93,8 +95,8 @@ def train_case(cohort, kind, strategy, out):
         seed=recipe.seed,
         stream=(strategy,),
     )
-    path = out / f"{kind}-{strategy}.safetensors"
-    state = fit_job(job, phase, context, path, lambda *_: None, lambda _: None)
+    file = CheckpointFile(LocalStore(out), f"{kind}-{strategy}.safetensors")
+    state = fit_job(job, phase, context, file, lambda *_: None, lambda _: None)
     names = ["loss", "tune_loss", "tune_accuracy", *(["decorrelation"] if "dec" in strategy else [])]
     names += ["alignment"] if "gal" in strategy else []
     history = torch.tensor([[row[name] for name in names] for row in state.history], dtype=torch.float64)

@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from ecgquorum.recipes import TrainingRecipe
+from ecgquorum.storage import LocalStore
 from ecgquorum.training import plan_jobs
+from ecgquorum.training.checkpoint import CheckpointFile
 from ecgquorum.training.loop import Updater, fit_job, learning_rate
 from ecgquorum.training.phase import BasePhase
 from ecgquorum.training.validation import Evaluation
@@ -30,7 +32,14 @@ def test_the_best_epoch_is_kept_not_the_last(context_of, plan_of, tiny_ensemble,
     job = dataclasses.replace(plan_jobs(plan, "data")[0], epochs=4)
     context, rows = context_of([member], options=options), []
     phase = Scripted(options, plan.strategy)
-    state = fit_job(job, phase, context, tmp_path / "checkpoint.safetensors", lambda *_: None, rows.append)
+    state = fit_job(
+        job,
+        phase,
+        context,
+        CheckpointFile(LocalStore(tmp_path), "checkpoint.safetensors"),
+        lambda *_: None,
+        rows.append,
+    )
     assert torch.equal(member.head.weight, seen[2])
     assert not torch.equal(member.head.weight, seen[3])
     assert state.best_score == (0.8, -0.8)
@@ -64,7 +73,14 @@ def test_the_average_of_the_weights_is_validated_and_kept_and_resumes_to_the_bit
                 raise Interrupted
 
         try:
-            return fit_job(job, Watched(options, plan.strategy), context, folder / "c", lambda *_: None, on_epoch)
+            return fit_job(
+                job,
+                Watched(options, plan.strategy),
+                context,
+                CheckpointFile(LocalStore(folder), "c"),
+                lambda *_: None,
+                on_epoch,
+            )
         finally:
             last.append(member.head.weight.detach().clone())
 
@@ -115,7 +131,9 @@ def test_the_head_is_fitted_again_at_the_end_where_asked_for(context_of, plan_of
         options = plan.recipe.training.model_copy(update={"epochs": 1, "refit_head": refit})
         context = context_of([copy.deepcopy(tiny_ensemble.members[0])], options=options)
         job, phase = dataclasses.replace(plan_jobs(plan, "data")[0], epochs=1), BasePhase(options, plan.strategy)
-        states[refit] = fit_job(job, phase, context, tmp_path / str(refit), lambda *_: None, lambda _: None).best
+        states[refit] = fit_job(
+            job, phase, context, CheckpointFile(LocalStore(tmp_path), str(refit)), lambda *_: None, lambda _: None
+        ).best
     changed = {name for name, tensor in states[False].items() if not torch.equal(tensor, states[True][name])}
     assert changed == {"0.head.weight", "0.head.bias"}
 

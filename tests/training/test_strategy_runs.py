@@ -1,6 +1,7 @@
 """Strategies trained to the end with one store: what is shared, what a run leaves, and resuming to the same bits."""
 
 import csv
+from pathlib import Path
 
 import pytest
 import safetensors.torch
@@ -95,10 +96,10 @@ def test_features_are_stored_where_recordings_look_the_same_in_every_epoch(runs,
     recipe = parse_recipe(text).with_strategy("dec")
     assert not recipe.training.has_augmentation
     store, folder = CheckpointStore(tmp_path / "store"), tmp_path / "run"
-    ensemble = train_ensemble(recipe, tiny_cohort, folder, device="cpu", store=store.path)
+    ensemble = train_ensemble(recipe, tiny_cohort, folder, device="cpu", store=tmp_path / "store")
     jobs = plan_jobs(plan_of("dec", text), tiny_cohort.data_hash)
     for job, member in list(zip(jobs, ensemble.members, strict=True))[:1]:
-        path = store.checkpoint_path(job.identity)
+        path = Path(str(store.checkpoint(job.identity)))
         kept = safetensors.torch.load_file(path.with_name("features.safetensors"))
         deployed = extract_features(member, tiny_cohort, tiny_cohort.part("train"), ensemble.input)
         torch.testing.assert_close(kept["features"], deployed, atol=1e-3, rtol=1e-2)  # whose weights are rounded

@@ -89,7 +89,9 @@ Bundle = Annotated[str, typer.Argument(help="A bundle's folder (written by `trai
 RecipeName = Annotated[
     str, typer.Argument(help="A recipe's TOML file, or the name of one that ships.", autocompletion=recipe_names)
 ]
-CohortFolder = Annotated[Path, typer.Option(help="The cohort's folder, written by `ecgquorum cohort build`.")]
+CohortFolder = Annotated[
+    str, typer.Option(help="The cohort's folder, written by `ecgquorum cohort build`, or its URL: s3://bucket/cohort.")
+]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 
@@ -101,6 +103,16 @@ def check_folder(path: Path | None) -> Path | None:
         what = "this is" if found == path else f"{found} is"
         raise OutputError(f"{path}: expected a folder, but {what} a file; name another folder, or remove the file")
     return path
+
+
+def check_place(place: str) -> str:
+    """Refuse a folder to write to as `check_folder` does, or a URL that cannot be one."""
+    from ecgquorum.storage import parse_location
+
+    location = parse_location(place)
+    if isinstance(location, Path):
+        check_folder(location)
+    return place
 
 
 def folder_option(text: str) -> Any:

@@ -64,7 +64,7 @@ def cohort_build(
 
 
 @cohort_app.command("info")
-def cohort_info(path: Annotated[Path, typer.Argument(help="The cohort's folder.")]) -> None:
+def cohort_info(path: Annotated[str, typer.Argument(help="The cohort's folder or URL.")]) -> None:
     """Show a cohort: counts per class and part, lengths in seconds, rate in Hz, leads, units."""
     from ecgquorum import Cohort
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -62,7 +61,7 @@ def print_answer(result: "Result", names: dict[str, str]) -> None:
         print_warning(f"{result.id}: {line}")
 
 
-def print_fhir(counts: Counter[str], folder: Path) -> None:
+def print_fhir(counts: Counter[str], folder: str) -> None:
     """Print how many recordings have FHIR resources, and why others have none."""
     from ecgquorum.triage.fhir import REPEATED, REPORTED, UNHASHED
 

@@ -80,7 +80,7 @@ def evaluate(
         str | None, typer.Option(help="Part of the cohort: test (default), or tune while you still make choices.")
     ] = None,
     store: Annotated[
-        Path | None, typer.Option(help="Cache folder of attacked recordings, to resume after a stop.")
+        str | None, typer.Option(help="Cache folder of attacked recordings, or its URL, to resume after a stop.")
     ] = None,
     member: MemberName = None,
     device: Device = "auto",

@@ -53,7 +53,7 @@ def change_urgency(
 @policy_app.command("fit")
 def policy_fit(
     model: Bundle,
-    cohort: Annotated[Path, typer.Option(help="The cohort; the policy is fitted on its tune part.")],
+    cohort: Annotated[str, typer.Option(help="The cohort, a folder or a URL; the policy is fitted on its tune part.")],
     out: Annotated[Path, folder_option("New folder for the bundle with the policy in its card.")],
     kind: Annotated[str, typer.Option(help="threshold, budget, cost or conformal.")] = "budget",
     value: Annotated[

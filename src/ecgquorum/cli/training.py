@@ -32,10 +32,14 @@ def study(
     ],
     out: Annotated[Path, folder_option("The study's folder: checkpoints, bundles, attacks, scorecard, report.")],
     cohort: Annotated[
-        Path | None, typer.Option(help="The cohort's folder; not needed if the study names its source.")
+        str | None, typer.Option(help="The cohort's folder or URL; not needed if the study names its source.")
     ] = None,
     strategies: Annotated[
         str | None, typer.Option(help="Strategies to compare: baseline,dec+part. Default: the study's.")
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(help="Folder or URL of checkpoints and attacks, for machines that share no disk. Default: --out."),
     ] = None,
     device: Device = "auto",
     executor: ExecutorOption = Where.LOCAL,
@@ -61,7 +65,9 @@ def study(
             choose_executor(executor, workers, threads, address, device) as chosen,
             console_progress("study", err) as progress,
         ):
-            card, page = run_study(loaded, out, cohort=opened, device=device, progress=progress, executor=chosen)
+            card, page = run_study(
+                loaded, out, cohort=opened, store=store, device=device, progress=progress, executor=chosen
+            )
     except KeyboardInterrupt:
         command = shlex.join(["ecgquorum", *sys.argv[1:]])
         err.print(f"stopped; finished work is kept; resume with: {command}", markup=False)
@@ -84,8 +90,8 @@ def train(
         ),
     ] = None,
     store: Annotated[
-        Path | None,
-        typer.Option(help="Checkpoint cache shared between runs. Default: inside --out."),
+        str | None,
+        typer.Option(help="Checkpoint cache shared between runs, a folder or a URL. Default: inside --out."),
     ] = None,
     device: Device = "auto",
     n_ranks: Annotated[
@@ -126,10 +132,10 @@ def train(
 
 def _train(
     recipe: Recipe,
-    cohort: Path,
+    cohort: str,
     out: Path,
     resume: bool,
-    store: Path | None,
+    store: str | None,
     device: str,
     n_ranks: int | None,
     address: str | None,
@@ -144,14 +150,15 @@ def _train(
             options: dict[str, Any] = {"resume": resume, "device": device, "progress": progress, "store": store}
             return float(train_ensemble(recipe, Cohort(cohort), out, **options).card["tune_accuracy"])
     from ecgquorum.parallel.ray_train import run_on_ranks
+    from ecgquorum.storage import open_store
     from ecgquorum.training import watch_run
 
     if distributed.n_ranks() > 1:
         raise ClusterError(
             "--ranks cannot be used under torchrun, which starts the processes itself; leave --ranks out"
         )
-    options = {"resume": resume, "device": device, "store": store.resolve() if store else None}
-    arguments = (recipe, cohort.resolve(), out.resolve(), options)
+    options = {"resume": resume, "device": device, "store": open_store(store).where() if store else None}
+    arguments = (recipe, open_store(cohort).where(), out.resolve(), options)
     with (
         console_progress(f"training on {n_ranks} ranks", err) as progress,
         watch_run(recipe, Cohort(cohort), out, resume=resume, store=store, progress=progress),
@@ -161,7 +168,7 @@ def _train(
     return float(load_ensemble(out, member=recipe.member.kind).card["tune_accuracy"])
 
 
-def _train_as_rank(recipe: Recipe, cohort: Path, out: Path, options: dict[str, Any]) -> None:
+def _train_as_rank(recipe: Recipe, cohort: str, out: Path, options: dict[str, Any]) -> None:
     """Train as one of several processes."""
     from ecgquorum import Cohort, train_ensemble
 

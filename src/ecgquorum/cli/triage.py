@@ -28,8 +28,8 @@ from ecgquorum.cli.application import (
     Units,
     Window,
     app,
+    check_place,
     file_defaults,
-    folder_option,
     parse_share,
 )
 from ecgquorum.cli.console import err, print_error, print_fhir, print_line, print_warning
@@ -53,7 +53,13 @@ SOME_UNREADABLE, SOME_SKIPPED = 3, 4
 @app.command(rich_help_panel=RECORDINGS)
 def triage(
     paths: Files,
-    out: Annotated[Path, folder_option("Folder for the worklist; the same command resumes an interrupted run.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            help="Folder for the worklist, or its URL: s3://bucket/sorted. The same command resumes after a stop.",
+            callback=check_place,
+        ),
+    ],
     model: Model = DEFAULT_MODEL,
     member: MemberName = None,
     budget: Annotated[
@@ -107,10 +113,13 @@ def triage(
     from ecgquorum.preprocessing import ReadOptions, Windowing
     from ecgquorum.preprocessing.measurements import require_package
     from ecgquorum.recordings import SandboxLimits
+    from ecgquorum.storage import parse_location
     from ecgquorum.triage import TriageOptions, policy_of, urgency_of
+    from ecgquorum.triage.remote_output import output_folder
 
     if measure:
         require_package()
+    out = str(parse_location(out))
     share = parse_share("--budget", budget)
     ensemble = load_ensemble(model, member=member)
     policy = policy_of(ensemble) if share is None else None
@@ -132,7 +141,7 @@ def triage(
     output = _Output(quiet, as_json)
     with (
         choose_executor(executor, workers, threads, address, "cpu") as chosen,  # wrong options leave no log
-        _open_log(log or out / "triage.log") as write_log,
+        _open_log(log or output_folder(out) / "triage.log") as write_log,
     ):
         write_log(f"ecgquorum {version('ecgquorum')} triage, model {job.title}: {', '.join(paths)}")
         code = INTERRUPTED
@@ -158,7 +167,7 @@ class _Job:
     budget: float | None
     options: "TriageOptions"
     paths: list[str]
-    out: Path
+    out: str
     title: str
     plots: int
     fhir: bool
@@ -177,14 +186,14 @@ class _Output:
     quiet: bool
     as_json: bool
 
-    def print_summary(self, summary: "Summary", out: Path) -> None:
+    def print_summary(self, summary: "Summary", out: str) -> None:
         """Print the counts, and the files that were not taken."""
         for reason in summary.missing:
             print_error(reason)
         if self.as_json:
-            print(json.dumps(summary.to_json() | {"out": str(out), "exit_code": exit_code(summary)}))
+            print(json.dumps(summary.to_json() | {"out": out, "exit_code": exit_code(summary)}))
         elif not self.quiet:
-            print_line(f"{summary.sentence()}; worklist: {out / 'worklist.html'} and worklist.csv")
+            print_line(f"{summary.sentence()}; worklist: {out}/worklist.html and worklist.csv")
             if summary.decisions["skipped"]:
                 print_warning(
                     f"not recordings: {summary.decisions['skipped']}; the end of worklist.csv says why; "
@@ -220,7 +229,9 @@ def _sort(
     """Triage what is new and write the worklist; returns the exit code."""
     from ecgquorum.triage import triage_files, write_fhir, write_worklist
     from ecgquorum.triage.plots import draw_plots
+    from ecgquorum.triage.remote_output import output_folder, publish_output
 
+    folder = output_folder(job.out)
     with _bar(output) as bar:
         progress = _Logged(bar, write_log)
         journal = triage_files(
@@ -230,14 +241,14 @@ def _sort(
             if not first and not journal.n_added:
                 return 0
             read, limits = job.options.read, job.options.limits
-            draw_plots(journal, job.out, job.plots, job.budget, options=read, limits=limits, progress=progress)
-            summary = write_worklist(journal, job.out, job.title, job.sentence(), job.budget)
+            draw_plots(journal, folder, job.plots, job.budget, options=read, limits=limits, progress=progress)
+            summary = write_worklist(journal, folder, job.title, job.sentence(), job.budget)
     write_log(summary.sentence())
+    counts = write_fhir(folder / "worklist.jsonl", folder / "fhir", job.ensemble.card) if job.fhir else None
+    publish_output(job.out)
     output.print_summary(summary, job.out)
-    if job.fhir:
-        counts = write_fhir(job.out / "worklist.jsonl", job.out / "fhir", job.ensemble.card)
-        if not output.quiet and not output.as_json:
-            print_fhir(counts, job.out / "fhir")
+    if counts is not None and not output.quiet and not output.as_json:
+        print_fhir(counts, f"{job.out}/fhir")
     return exit_code(summary)
 
 

@@ -1,9 +1,9 @@
-"""Many labelled recordings on disk.
+"""Many labelled recordings on disk or in a bucket.
 
 A cohort is a folder of three files: `cohort.json` (classes, leads, rate, where it came from, what was left out),
 `records.csv` (one line for each recording: id, label, patient, part, offset in the signal file, content hash) and
 `signal.f32` (all samples, one recording after another, each as lead x time, float32 millivolts). The signal file is
-memory-mapped, so a cohort may be larger than memory.
+memory-mapped, so a cohort may be larger than memory. One at a URL is fetched to this machine first.
 """
 
 import csv
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ecgquorum.errors import CohortError
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recordings import Acquisition, Recording
+from ecgquorum.storage import FileMissingError, fetch, join_url, parse_location
 
 if TYPE_CHECKING:
     from ecgquorum.cohorts.batch import Batch
@@ -51,7 +52,7 @@ class Cohort:
     """Labelled recordings of one rate and one set of leads, split in train, tune and test parts."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = parse_location(path)
         self.card = _read_card(self.path)
         self.rows = _read_rows(self.path)
         self.classes: tuple[str, ...] = tuple(self.card["classes"])
@@ -71,9 +72,9 @@ class Cohort:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __reduce__(self) -> tuple[Callable[[Path, str], "Cohort"], tuple[Path, str]]:
-        """Sent to another process as its path, not as its samples."""
-        return _open_same, (self.path.resolve(), self.data_hash)
+    def __reduce__(self) -> tuple[Callable[[str | Path, str], "Cohort"], tuple[str | Path, str]]:
+        """Sent to another process as its path or URL, not as its samples."""
+        return _open_same, (self.path.resolve() if isinstance(self.path, Path) else self.path, self.data_hash)
 
     @property
     def data_hash(self) -> str:
@@ -141,15 +142,17 @@ class Cohort:
             ) from None
 
     def _map_samples(self) -> NDArray[np.float32]:
-        path = self.path / "signal.f32"
+        path = _open_file(self.path, "signal.f32")
         expected = 4 * max((row.start + row.n_samples * len(self.leads) for row in self.rows), default=0)
         found = path.stat().st_size if path.is_file() else 0
         if found != expected or not expected:
-            raise CohortError(f"{path}: expected {expected} bytes, found {found}; build the cohort again")
+            raise CohortError(
+                f"{self.path}/signal.f32: expected {expected} bytes, found {found}; build the cohort again"
+            )
         return np.memmap(path, dtype=np.float32, mode="r")
 
 
-def _open_same(path: Path, expected: str) -> Cohort:
+def _open_same(path: str | Path, expected: str) -> Cohort:
     """Open the cohort that another process has sent; this machine may have another one at the same path."""
     cohort = Cohort(path)
     if cohort.data_hash != expected:
@@ -165,10 +168,15 @@ def data_hash(rows: Sequence[CohortRow], classes: tuple[str, ...], leads: tuple[
     return digest.hexdigest()
 
 
-def _read_card(path: Path) -> dict[str, Any]:
+def _open_file(location: str | Path, name: str) -> Path:
+    """The path on this machine of a file of the cohort, which may not exist."""
+    return location / name if isinstance(location, Path) else fetch(join_url(location, name))
+
+
+def _read_card(path: str | Path) -> dict[str, Any]:
     try:
-        card = json.loads((path / "cohort.json").read_text())
-    except FileNotFoundError:
+        card = json.loads(_open_file(path, "cohort.json").read_text())
+    except (FileNotFoundError, FileMissingError):
         raise CohortError(
             f"{path}: expected a cohort (cohort.json, records.csv, signal.f32), found none; "
             "make one with: ecgquorum cohort build SOURCE --out DIR"
@@ -183,9 +191,9 @@ def _read_card(path: Path) -> dict[str, Any]:
     return card
 
 
-def _read_rows(path: Path) -> list[CohortRow]:
+def _read_rows(path: str | Path) -> list[CohortRow]:
     try:
-        with (path / "records.csv").open(newline="") as file:
+        with _open_file(path, "records.csv").open(newline="") as file:
             reader = csv.DictReader(file)
             if tuple(reader.fieldnames or ()) != FIELDS:
                 raise CohortError(

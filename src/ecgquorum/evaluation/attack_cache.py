@@ -9,14 +9,12 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from ecgquorum._internal.atomic import write_atomic
 from ecgquorum._internal.seeds import derive_seed
 from ecgquorum.attacks import SAP, WorstCase
 from ecgquorum.cohorts import Batch
@@ -26,6 +24,7 @@ from ecgquorum.evaluation.attack_conditions import AttackCondition
 from ecgquorum.evaluation.data import EvaluationData
 from ecgquorum.evaluation.fingerprint import hash_attack, hash_module
 from ecgquorum.metrics import Labels
+from ecgquorum.storage import FileStore
 
 _FORMAT = 3
 
@@ -87,14 +86,14 @@ class AttackJob:
 
 
 def craft_cached(
-    job: AttackJob, batch: Batch, key: str, start: int, cache: Path | None, make_key: Callable[[AttackJob], str]
+    job: AttackJob, batch: Batch, key: str, start: int, cache: FileStore | None, make_key: Callable[[AttackJob], str]
 ) -> Batch:
     """Return the attacked batch, from the cache where it is there; otherwise craft it and keep it there.
 
     key: `make_key(job)` · start: where the batch begins among the recordings of that key
     """
-    path = cache / key[:16] / f"{start:06d}.safetensors" if cache else None
-    found = _read_cached(path, batch)
+    name = f"{key[:16]}/{start:06d}.safetensors"
+    found = _read_cached(cache, name, batch) if cache else None
     if found is not None:
         return batch._replace(signal=found.to(batch.signal.device))
     first = job.first_job()
@@ -102,28 +101,22 @@ def craft_cached(
         known = craft_cached(first, batch, make_key(first), start, cache, make_key)
         job = job.start_from(known.signal - batch.signal)
     attacked = job.craft(batch, f"{key} {start}")
-    if path:
-        _write_cached(path, attacked)
+    if cache:
+        signal = attacked.cpu().contiguous()
+        cache.write(name, safetensors.torch.save({"signal": signal}, {"sha256": _sha256(signal)}))
     return batch._replace(signal=attacked)
 
 
-def _read_cached(path: Path | None, batch: Batch) -> Tensor | None:
+def _read_cached(cache: FileStore, name: str, batch: Batch) -> Tensor | None:
     """The cached signal if it is complete and has the shape of the batch."""
-    if path is None:
-        return None
     try:
-        with safe_open(path, framework="pt") as file:
+        with cache.open(name) as path, safe_open(path, framework="pt") as file:
             kept: Tensor = file.get_tensor("signal")
             metadata = file.metadata() or {}
     except (OSError, SafetensorError):
         return None
     complete = metadata.get("sha256") == _sha256(kept)
     return kept if complete and kept.shape == batch.signal.shape else None
-
-
-def _write_cached(path: Path, signal: Tensor) -> None:
-    signal = signal.cpu().contiguous()
-    write_atomic(path, safetensors.torch.save({"signal": signal}, {"sha256": _sha256(signal)}))
 
 
 def _sha256(signal: Tensor) -> str:

@@ -74,7 +74,7 @@ def evaluate(
                says otherwise; a name such as "pgd" stands for the paper's strengths; None: natural recordings only
     corruptions: `[Muscle(severity=3)]`, or names such as "muscle" or "all" for `options.severities`; sets of recordings
                out of distribution are in `options.ood`
-    cache:     folder where attacked recordings are kept, so that an interrupted evaluation can continue
+    cache:     folder or URL where attacked recordings are kept, so that an interrupted evaluation can continue
     executor:  classifies in other processes; None: in this one
     """
     if isinstance(ensembles, Ensemble):
@@ -90,7 +90,7 @@ def evaluate(
     records = options.shift_records
     shifted = corruption_conditions(corruptions or (), options.severities, opened.leads, records)
     shifted += ood_conditions(options.ood, opened.leads, opened.unseen_classes, records)
-    run = EvaluationRun(ensembles, opened, [*conditions, *shifted], options, Path(cache) if cache else None, progress)
+    run = EvaluationRun(ensembles, opened, [*conditions, *shifted], options, cache, progress)
     described = describe_evaluation(conditions, options, first.input) | describe_shift(shifted)
     run.run(executor)
     facts = [_describe_facts(run, e) for e in range(len(run.ensembles))]

@@ -22,6 +22,7 @@ from ecgquorum.evaluation.shards import EvaluationContext, Shard, plan_shards, p
 from ecgquorum.evaluation.transform_conditions import TransformCondition
 from ecgquorum.parallel import Executor
 from ecgquorum.progress import NO_PROGRESS, Progress
+from ecgquorum.storage import open_store
 
 
 class EvaluationRun:
@@ -38,7 +39,7 @@ class EvaluationRun:
         data: EvaluationData,
         changes: Sequence[AttackCondition | TransformCondition],
         options: EvaluationOptions,
-        cache: Path | None = None,
+        cache: str | Path | None = None,
         progress: Progress = NO_PROGRESS,
     ) -> None:
         self.names, self.ensembles = list(ensembles), list(ensembles.values())
@@ -55,7 +56,7 @@ class EvaluationRun:
             [None, *changes],
             self.records,
             options.seed,
-            cache.resolve() if cache else None,
+            open_store(cache) if cache else None,
             options.device,
         )
         self._progress = progress

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from ecgquorum.evaluation.data import EvaluationData
 from ecgquorum.evaluation.transform_conditions import TransformCondition
 from ecgquorum.metrics import Array
 from ecgquorum.parallel import Executor, Task
+from ecgquorum.storage import FileStore
 from ecgquorum.training import choose_device
 
 _SIZE = 32
@@ -28,7 +28,7 @@ class EvaluationContext:
 
     changes: for each condition its attack, corruption or set; None for natural recordings
     records: for each condition the positions of the recordings that it covers
-    cache:   folder of attacked recordings
+    cache:   store of attacked recordings
     device:  of an executor's processes: auto, cpu or cuda
     """
 
@@ -37,7 +37,7 @@ class EvaluationContext:
     changes: list[AttackCondition | TransformCondition | None]
     records: list[NDArray[np.int64]]
     seed: int
-    cache: Path | None
+    cache: FileStore | None
     device: str
 
     def job(self, number: int, e: int) -> AttackJob | None:

@@ -17,6 +17,7 @@ from ecgquorum.recordings.file_defaults import NO_DEFAULTS, FileDefaults
 from ecgquorum.recordings.filetree import FileTree
 from ecgquorum.recordings.readers import read_from
 from ecgquorum.recordings.recording import Recording
+from ecgquorum.recordings.remote_files import fetch_recordings
 from ecgquorum.recordings.sandbox import LIMITS, Sandbox, SandboxLimits, describe_failure
 from ecgquorum.recordings.wfdb_files import list_files
 
@@ -109,11 +110,12 @@ def read_recordings(
     """
     located = [found for path in paths for found in _locate(path)]
     readable = [found for found in located if isinstance(found, RecordingPath)]
-    if sandbox and readable:
-        with reading_sandbox(options, limits) as workers:
-            yield from _merge(located, workers.run(readable))
-    else:
-        yield from _merge(located, (prepare_recording(options, path) for path in readable))
+    with fetch_recordings(readable) as here:
+        if sandbox and here:
+            with reading_sandbox(options, limits) as workers:
+                yield from _merge(located, workers.run(here))
+        else:
+            yield from _merge(located, (prepare_recording(options, path) for path in here))
 
 
 def reading_sandbox(options: ReadOptions, limits: SandboxLimits = LIMITS) -> Sandbox[PreparedRecording | ReadFailure]:
@@ -137,7 +139,7 @@ def prepare_recording(options: ReadOptions, path: RecordingPath) -> PreparedReco
     """Read, hash, assess and prepare one recording, in this process; this is what runs in the sandbox."""
     digest = ""
     try:
-        tree = open_cached(path.tree)
+        tree = open_cached(path.tree, path.fetched)
         digest = hash_files(tree, path.name)
         recording = read_from(tree, path.name, options.defaults, as_stated=options.as_stated)
         return _prepare(recording, options, path, digest)

@@ -1,4 +1,4 @@
-"""Find recordings in files, folders and archives, and notice files that are incomplete or have changed.
+"""Find recordings in files, folders, archives and buckets, and notice files that are incomplete or have changed.
 
 Every file of a folder or archive is a recording, a part of one, skipped for a stated reason, or ignored on request.
 """
@@ -13,8 +13,10 @@ from pathlib import Path, PurePosixPath
 from ecgquorum.errors import RecordingError
 from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
 from ecgquorum.recordings.readers import FORMATS, find_in_archive, is_label_table, recording_names
+from ecgquorum.recordings.remote_files import ListedFolder, open_fetched, open_url, recordings_at_url, segment_files
 from ecgquorum.recordings.samples import resolve_sample
 from ecgquorum.recordings.wfdb_files import list_files, list_segment_files
+from ecgquorum.storage import RemoteStore, is_url, join_url, parse_location
 
 _SETTLED_S, _INCOMPLETE_S = 2.0, 60.0
 _NO_SUCH_PATH = (RecordingError, OSError, ValueError, RuntimeError)  # a null byte, a link that leads to itself
@@ -22,17 +24,19 @@ _NO_SUCH_PATH = (RecordingError, OSError, ValueError, RuntimeError)  # a null by
 
 @dataclass(frozen=True)
 class RecordingPath:
-    """Location of a recording: a folder or archive, and the file name in it.
+    """Location of a recording: a folder, an archive or the URL of one, and the file name in it.
 
-    stamp: modification times and sizes of its files, when it was found
+    stamp:   modification times and sizes of its files, when it was found
+    fetched: folder of this machine with its files, for one at a URL
     """
 
     tree: str
     name: str
     stamp: str = ""
+    fetched: str = ""
 
     def __str__(self) -> str:
-        return printable(str(Path(self.tree) / self.name))
+        return printable(join_url(self.tree, self.name) if is_url(self.tree) else str(Path(self.tree) / self.name))
 
 
 @dataclass(frozen=True)
@@ -81,14 +85,14 @@ def printable(text: str) -> str:
 
 
 def discover_recordings(paths: Iterable[str | Path]) -> Iterator[RecordingPath | ReadFailure]:
-    """Yield every recording in the given files, folders and archives once, in order.
+    """Yield every recording in the given files, folders, archives and URLs once, in order.
 
     A path that does not exist, cannot be read or holds no recordings gives a `ReadFailure`.
     """
     seen: set[tuple[str, str]] = set()
-    for path in map(Path, paths):
+    for path in paths:
         try:
-            found = list(_recordings_at(resolve_sample(path).resolve()))
+            found = list(_recordings_at(_resolve(path)))
             if not found:
                 raise RecordingError(f"{path}: expected recordings ({FORMATS}), found none")
         except _NO_SUCH_PATH as error:
@@ -113,10 +117,12 @@ def list_everything(
     failures: list[ReadFailure] = []
     skipped: dict[str, str] = {}
     ignored: set[Path] = set()
-    for path in map(Path, paths):
+    listed: dict[str, FileTree] = {}
+    for path in paths:
         try:
-            at = resolve_sample(path).resolve()
-            tree = open_tree(at) if at.is_dir() or enclosing_archive(at) == at else None
+            at = _resolve(path)
+            is_whole = isinstance(at, Path) and (at.is_dir() or enclosing_archive(at) == at)
+            tree = open_url(at) if isinstance(at, str) else open_tree(at) if is_whole else None
             if tree is None:
                 places |= dict.fromkeys(_recordings_at(at))
                 continue
@@ -125,18 +131,20 @@ def list_everything(
         except _NO_SUCH_PATH as error:
             failures.append(ReadFailure(printable(str(path)), printable(str(error))))
             continue
+        listed[str(at)] = tree
         for name in (*found, *unused):
-            if exclude(at / name):
+            place = Path(at) / name
+            if exclude(place):
                 continue
             if _is_ignored(name, patterns):
-                ignored.add(at / name)
+                ignored.add(place)
             elif name in unused:
-                skipped[printable(str(at / name))] = unused[name]
+                skipped[str(RecordingPath(str(at), name))] = unused[name]
             else:
                 places[str(at), name] = None
     recordings = {str(RecordingPath(*place)): place for place in places}  # a folder and one within it may be given
     return Discovery(
-        [RecordingPath(tree, name, _stamp(tree, name)) for tree, name in recordings.values()],
+        [RecordingPath(tree, name, _stamp(tree, name, listed.get(tree))) for tree, name in recordings.values()],
         failures,
         [SkippedFile(source, reason) for source, reason in skipped.items() if source not in recordings],
         len(ignored),
@@ -162,7 +170,8 @@ def _unused_files(tree: FileTree, recordings: Iterable[str]) -> Mapping[str, str
 def skip_segments(path: RecordingPath, ignore: Iterable[str] = ()) -> list[SkippedFile]:
     """The files of the segments of a multi-segment record that cannot be read, each with what to do."""
     why = f"a part of {PurePosixPath(path.name).name}, which cannot be read; give its own path to read it alone"
-    names = list_segment_files(open_cached(path.tree), path.name)
+    is_listed = is_url(path.tree) and bool(path.stamp)
+    names = segment_files(path) if is_listed else list_segment_files(open_cached(path.tree), path.name)
     return [SkippedFile(str(RecordingPath(path.tree, name)), why) for name in names if not _is_ignored(name, ignore)]
 
 
@@ -180,7 +189,9 @@ def _explain_rest(tree: FileTree, name: str) -> str:
 
 
 def exists(path: RecordingPath) -> bool:
-    """Whether this machine sees all files of the recording that existed when it was found, or its archive."""
+    """Whether this machine sees all files of the recording that existed when it was found, or has fetched it."""
+    if is_url(path.tree):
+        return open_cached(path.tree, path.fetched).size(path.name) is not None
     folder = Path(path.tree)
     if not folder.is_dir():
         return folder.exists()
@@ -195,16 +206,22 @@ def is_settled(path: RecordingPath) -> bool:
     A time of change in the future is that of a clock that was set back: it says nothing, and waiting for it is endless.
     """
     folder = Path(path.tree)
-    if not folder.is_dir():
+    if is_url(path.tree):
+        times_ns = [int(stamp.partition(":")[0]) for stamp in path.stamp.split()]
+    elif folder.is_dir():
+        times_ns = [time_ns for time_ns, _ in _stamps(folder, path.name)]
+    else:
         return True
-    times_ns = [time_ns for time_ns, _ in _stamps(folder, path.name)]
     age_s = abs(time.time() - max(filter(None, times_ns), default=0) / 1e9)
     return age_s > (_SETTLED_S if all(times_ns) else _INCOMPLETE_S)
 
 
 def locate(path: str | Path) -> RecordingPath:
     """Location of the one recording that `path` names; raises for a folder, an archive or nothing."""
-    path = resolve_sample(path)
+    path = _resolve(path) if is_url(path) else resolve_sample(path)
+    if isinstance(path, str):
+        ((tree, name),) = recordings_at_url(path)
+        return RecordingPath(tree, name)
     if path.is_dir() or enclosing_archive(path) == path:
         kind = "a folder" if path.is_dir() else "an archive; add /NAME of a record in it"
         raise RecordingError(f"{path}: expected one recording, found {kind}")
@@ -220,8 +237,17 @@ def enclosing_archive(path: Path) -> Path | None:
     return None
 
 
-def _recordings_at(path: Path) -> Iterator[tuple[str, str]]:
+def _resolve(path: str | Path) -> str | Path:
+    """A URL as it is, or the absolute path of a file of this machine."""
+    location = parse_location(path)
+    return resolve_sample(location).resolve() if isinstance(location, Path) else location
+
+
+def _recordings_at(path: str | Path) -> Iterator[tuple[str, str]]:
     """(folder or archive, name in it) of every recording at `path`."""
+    if isinstance(path, str):
+        yield from recordings_at_url(path)
+        return
     archive = enclosing_archive(path)
     if archive is not None and archive != path:
         yield str(archive), find_in_archive(open_tree(archive), path.relative_to(archive).as_posix())
@@ -240,7 +266,11 @@ def _header_of(folder: Path, name: str) -> str:
     return header if ending in ("dat", "mat") and (folder / header).is_file() else name
 
 
-def _stamp(tree: str, name: str) -> str:
+def _stamp(tree: str, name: str, listed: FileTree | None = None) -> str:
+    if is_url(tree):
+        return (
+            listed.stamp(name) if isinstance(listed, ListedFolder) else RemoteStore(tree).stamp("" if listed else name)
+        )
     folder = Path(tree)
     if folder.is_dir():
         return " ".join(f"{time_ns}:{size}" for time_ns, size in _stamps(folder, name))
@@ -265,7 +295,9 @@ def _file_stamp(path: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=4)
-def open_cached(tree: str) -> FileTree:
+def open_cached(tree: str, fetched: str = "") -> FileTree:
     """Open a folder or archive; the last few stay open, since many recordings share one."""
     folder = Path(tree)
+    if is_url(tree):
+        return Folder(Path(fetched), tree) if fetched else open_fetched(tree)
     return Folder(folder) if folder.is_dir() else open_tree(folder)

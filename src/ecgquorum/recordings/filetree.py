@@ -21,10 +21,13 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, EOFErr
 
 
 class FileTree(ABC):
-    """Files by their relative name, always with forward slashes."""
+    """Files by their relative name, always with forward slashes.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    path: on this machine · url: where the files were fetched from
+    """
+
+    def __init__(self, path: Path, url: str = "") -> None:
+        self.path, self.url = path, url
 
     @property
     @abstractmethod
@@ -45,8 +48,8 @@ class FileTree(ABC):
         """A folder that holds the named files side by side, of each at least the first `limit` bytes."""
 
     def where(self, name: str) -> str:
-        """The file's path, for messages."""
-        return str(self.path / name)
+        """The file's path or URL, for messages."""
+        return f"{self.url}/{name}" if self.url else str(self.path / name)
 
     def size(self, name: str) -> int | None:
         """The file's size in bytes; None when there is no such file."""
@@ -112,7 +115,7 @@ class Folder(FileTree):
         try:
             return (self.path / name).open("rb")
         except OSError as error:
-            raise RecordingError(f"{self.path / name}: {error.strerror}") from error
+            raise RecordingError(f"{self.where(name)}: {error.strerror}") from error
 
     @contextmanager
     def on_disk(self, limits: Mapping[str, int]) -> Iterator[Path]:
@@ -123,12 +126,12 @@ class Folder(FileTree):
 class ZipArchive(FileTree):
     """A zip archive; only the recording that is being read is unpacked."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, url: str = "") -> None:
+        super().__init__(path, url)
         try:
             self._archive = zipfile.ZipFile(path)
         except Exception as error:  # what a damaged directory makes zipfile raise is not documented
-            raise RecordingError(f"{path}: expected a zip archive, found it damaged: {error}") from error
+            raise RecordingError(f"{url or path}: expected a zip archive, found it damaged: {error}") from error
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:

@@ -7,6 +7,7 @@ from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, locate, o
 from ecgquorum.recordings.file_defaults import NO_DEFAULTS, FileDefaults
 from ecgquorum.recordings.readers import read_from
 from ecgquorum.recordings.recording import Recording
+from ecgquorum.recordings.remote_files import fetch_recordings
 from ecgquorum.recordings.sandbox import LIMITS, Sandbox
 
 
@@ -24,11 +25,11 @@ def read(
                was changed
     sandbox:   read in a worker process with a time and a memory limit, for files that are not trusted
     """
-    found = locate(path)
-    if not sandbox:
-        return read_path(defaults, as_stated, found)
-    with Sandbox(read_path, (defaults, as_stated), LIMITS) as workers:
-        (outcome,) = workers.run([found])
+    with fetch_recordings([locate(path)]) as here:
+        if not sandbox:
+            return read_path(defaults, as_stated, here[0])
+        with Sandbox(read_path, (defaults, as_stated), LIMITS) as workers:
+            (outcome,) = workers.run(here)
     if isinstance(outcome, ReadFailure):
         raise RecordingError(outcome.reason)
     return outcome
@@ -36,4 +37,4 @@ def read(
 
 def read_path(defaults: FileDefaults, as_stated: bool, path: RecordingPath) -> Recording:
     """Read the recording at this path, in this process."""
-    return read_from(open_cached(path.tree), path.name, defaults, as_stated=as_stated)
+    return read_from(open_cached(path.tree, path.fetched), path.name, defaults, as_stated=as_stated)

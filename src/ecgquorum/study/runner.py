@@ -24,7 +24,8 @@ from ecgquorum.preprocessing import InputSpec
 from ecgquorum.progress import NO_PROGRESS, Progress, StageProgress
 from ecgquorum.recipes import EvaluationRecipe, Study, load_study
 from ecgquorum.report import write_report
-from ecgquorum.study.training_tasks import run_path, train_distributed, train_run
+from ecgquorum.storage import open_store
+from ecgquorum.study.training_tasks import StudyFolders, run_path, train_distributed, train_run
 from ecgquorum.training import check_trainable, resolve_recipe
 
 
@@ -33,6 +34,7 @@ def run_study(
     out: str | Path,
     *,
     cohort: Cohort | None = None,
+    store: str | Path | None = None,
     device: str = "auto",
     progress: Progress = NO_PROGRESS,
     executor: Executor | None = None,
@@ -43,6 +45,8 @@ def run_study(
     members may not change.
 
     cohort:   the recordings; None: built from the source that the study names
+    store:    folder or URL of checkpoints and attacks instead of `out`; with an executor whose machines do not share
+              `out`, bundles are then made by this process
     executor: trains and attacks in several processes; None: this process, one strategy after another
     """
     out = Path(out)
@@ -53,15 +57,17 @@ def run_study(
     write_atomic(out / "study.toml", study.toml())
     cohort = hold_out_class(cohort or _open_own_cohort(study, out, progress), study.hold_out)
     _check_plans(study, cohort)
+    kept = open_store(store or out)
     if executor:
-        named = train_distributed(recipes, cohort, out, executor, device, progress)
+        folders = StudyFolders(out.resolve(), kept.join("members").where(), bundles_here=store is not None)
+        named = train_distributed(recipes, cohort, folders, executor, device, progress)
     else:
         named = {
             name: train_run(
                 recipe,
                 cohort,
                 run_path(out, name),
-                out / "members",
+                kept.join("members").where(),
                 device=device,
                 progress=StageProgress(progress, f"{number}/{len(recipes) + 1} {name}"),
             )
@@ -69,7 +75,8 @@ def run_study(
         }
     card = _load_scorecard(study, out, cohort, named)
     if card is None:
-        card = _evaluate(study, out, cohort, named, device, progress, executor)
+        card = _evaluate(study, kept.join("attacks").where(), cohort, named, device, progress, executor)
+        card.save(out / "scorecard.json")
     return card, write_report([card], out / "report")
 
 
@@ -97,7 +104,7 @@ def _load_scorecard(study: Study, out: Path, cohort: Cohort, ensembles: dict[str
 
 def _evaluate(
     study: Study,
-    out: Path,
+    attacks: str,
     cohort: Cohort,
     ensembles: dict[str, Ensemble],
     device: str,
@@ -106,17 +113,15 @@ def _evaluate(
 ) -> Scorecard:
     n_stages = len(ensembles) + 1
     stage = StageProgress(progress, f"{n_stages}/{n_stages} evaluation")
-    card = evaluate_recipe(
+    return evaluate_recipe(
         ensembles,
         cohort,
         study.evaluation,
-        cache=out / "attacks",
+        cache=attacks,
         progress=stage,
         executor=executor,
         device=device,
     )
-    card.save(out / "scorecard.json")
-    return card
 
 
 def _open_own_cohort(study: Study, out: Path, progress: Progress) -> Cohort:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from ecgquorum.cohorts import Cohort
@@ -19,17 +20,34 @@ Item = tuple[Recipe, str, str | None]
 """The recipe of a run, its name, and the identity of one of its jobs; None: its bundle, when all jobs are done."""
 
 
+@dataclass(frozen=True)
+class StudyFolders:
+    """Where a study writes.
+
+    out:          its folder · members: folder or URL of checkpoints
+    bundles_here: only checkpoints are shared with other machines; bundles are made by the command
+    """
+
+    out: Path
+    members: str
+    bundles_here: bool = False
+
+
 def train_distributed(
-    recipes: Mapping[str, Recipe], cohort: Cohort, out: Path, executor: Executor, device: str, progress: Progress
+    recipes: Mapping[str, Recipe],
+    cohort: Cohort,
+    folders: StudyFolders,
+    executor: Executor,
+    device: str,
+    progress: Progress,
 ) -> dict[str, Ensemble]:
     """Train the study's ensembles with the executor; the weights are those of training in this process."""
-    out = out.resolve()
-    tasks = list(training_tasks(recipes, cohort))
+    tasks = [task for task in training_tasks(recipes, cohort) if task.item[2] or not folders.bundles_here]
     names = {identity: task.name for task in tasks if (identity := task.item[2])}
     cohort.verify()
     with (
-        EpochWatch(out / "members", names, progress) as watch,
-        closing(executor.run(_run_task, tasks, (cohort, out, device))) as running,
+        EpochWatch(folders.members, names, progress) as watch,
+        closing(executor.run(_run_task, tasks, (cohort, folders, device))) as running,
     ):
         for done, (task, result) in enumerate(running, start=1):
             watch.look()
@@ -37,9 +55,10 @@ def train_distributed(
             progress.update("training", done, len(tasks))
     ensembles = {}
     for name, recipe in recipes.items():
-        run = run_path(out, name)
-        wait_until((run / CARD).is_file, f"{run}: the trained ensemble did not appear; is the folder shared?")
-        ensembles[name] = train_run(recipe, cohort, run, out / "members", device="cpu")  # which loads what is finished
+        run = run_path(folders.out, name)
+        if not folders.bundles_here:
+            wait_until((run / CARD).is_file, f"{run}: the trained ensemble did not appear; is the folder shared?")
+        ensembles[name] = train_run(recipe, cohort, run, folders.members, device="cpu")  # which loads what is finished
     return ensembles
 
 
@@ -62,20 +81,20 @@ def run_path(out: Path, name: str) -> Path:
 
 
 def train_run(
-    recipe: Recipe, cohort: Cohort, run: Path, store: Path, *, device: str, progress: Progress = NO_PROGRESS
+    recipe: Recipe, cohort: Cohort, run: Path, store: str, *, device: str, progress: Progress = NO_PROGRESS
 ) -> Ensemble:
     """Train the ensemble of a run with the study's store; resume it if it was interrupted."""
     resume = (run / "recipe.toml").is_file()
     return train_ensemble(recipe, cohort, run, resume=resume, device=device, store=store, progress=progress)
 
 
-def _run_task(cohort: Cohort, out: Path, device: str, item: Item) -> str:
+def _run_task(cohort: Cohort, folders: StudyFolders, device: str, item: Item) -> str:
     """Run one task; return a line about its result."""
     recipe, name, identity = item
-    store = out / "members"
     if identity is None:
-        wait_for_jobs(recipe, cohort, store)
-        accuracy = train_run(recipe, cohort, run_path(out, name), store, device=device).card["tune_accuracy"]
+        wait_for_jobs(recipe, cohort, folders.members)
+        run = run_path(folders.out, name)
+        accuracy = train_run(recipe, cohort, run, folders.members, device=device).card["tune_accuracy"]
     else:
-        accuracy = train_job(recipe, cohort, store, identity, device=device)["tune_accuracy"]
+        accuracy = train_job(recipe, cohort, folders.members, identity, device=device)["tune_accuracy"]
     return f"done, tune accuracy {accuracy:.4f}"

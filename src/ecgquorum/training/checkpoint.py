@@ -13,8 +13,8 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.errors import TrainingError
+from ecgquorum.storage import FileStore
 
 _KEY = "ecgquorum"
 
@@ -36,8 +36,8 @@ class Checkpoint:
     best_score: tuple[float, float]
     history: list[dict[str, Any]] = field(default_factory=list)
 
-    def save(self, path: Path) -> None:
-        """Write the checkpoint atomically."""
+    def to_bytes(self) -> bytes:
+        """The content of the checkpoint's file."""
         tensors = {
             f"{group}/{name}": tensor.detach().cpu().contiguous()
             for group, part in (("weights", self.weights), ("optimiser", self.optimiser), ("best", self.best))
@@ -49,11 +49,11 @@ class Checkpoint:
             "best_score": self.best_score,
             "history": self.history,
         }
-        write_atomic(path, safetensors.torch.save(tensors, {_KEY: json.dumps(facts)}))
+        return safetensors.torch.save(tensors, {_KEY: json.dumps(facts)})
 
     @classmethod
-    def load(cls, path: Path, identity: str) -> "Checkpoint":
-        """Read the checkpoint of the job `identity`."""
+    def load(cls, path: Path, identity: str, where: str = "") -> "Checkpoint":
+        """Read the checkpoint of the job `identity`; `where` names it in messages, else its path does."""
         groups: dict[str, dict[str, Tensor]] = {"weights": {}, "optimiser": {}, "best": {}}
         try:
             with safe_open(path, framework="pt") as file:
@@ -74,8 +74,35 @@ class Checkpoint:
             )
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise TrainingError(
-                f"{path}: the checkpoint is damaged ({error}); remove the file to train this member again"
+                f"{where or path}: the checkpoint is damaged ({error}); remove the file to train this member again"
             ) from error
+
+
+@dataclass(frozen=True)
+class CheckpointFile:
+    """Where the checkpoint of a job is kept."""
+
+    store: FileStore
+    name: str
+
+    def __str__(self) -> str:
+        return self.store.where(self.name)
+
+    def load(self, identity: str) -> Checkpoint | None:
+        """Read the checkpoint; None if there is none."""
+        try:
+            with self.store.open(self.name) as path:
+                return Checkpoint.load(path, identity, str(self)) if path.is_file() else None
+        except FileNotFoundError:
+            return None
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write the checkpoint atomically."""
+        self.store.write(self.name, checkpoint.to_bytes())
+
+    def stamp(self) -> str:
+        """Changes with every epoch; empty if there is no checkpoint."""
+        return self.store.stamp(self.name)
 
 
 def optimiser_state(optimiser: Any) -> dict[str, Tensor]:

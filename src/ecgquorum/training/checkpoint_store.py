@@ -1,4 +1,4 @@
-"""Checkpoint cache shared between runs: one folder per training job, named by the job's identity."""
+"""Checkpoint cache shared between runs, on disk or in a bucket: one folder per job, named by the job's identity."""
 
 import hashlib
 from pathlib import Path
@@ -9,10 +9,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from ecgquorum._internal.atomic import write_atomic
 from ecgquorum.cohorts import Cohort
 from ecgquorum.members import embed, freeze
 from ecgquorum.preprocessing import InputSpec
+from ecgquorum.storage import open_store
+from ecgquorum.training.checkpoint import CheckpointFile
 
 _BATCH = 64
 _NAME = 16  # of the identity's 64 characters
@@ -21,29 +22,29 @@ _NAME = 16  # of the identity's 64 characters
 class CheckpointStore:
     """A folder of training jobs: `checkpoint.safetensors`, and `features.safetensors` where another job needs them."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, location: str | Path) -> None:
+        self._files = open_store(location)
 
-    def checkpoint_path(self, identity: str) -> Path:
-        """Return the path of a job's checkpoint, which may not exist yet."""
-        return self.path / identity[:_NAME] / "checkpoint.safetensors"
+    def checkpoint(self, identity: str) -> CheckpointFile:
+        """Return where a job's checkpoint is kept, which may not exist yet."""
+        return CheckpointFile(self._files, f"{identity[:_NAME]}/checkpoint.safetensors")
 
     def features(self, identity: str, member: nn.Module, cohort: Cohort, spec: InputSpec) -> Tensor:
         """Return a trained member's features of every train recording, (record, feature).
 
         They are stored with a hash of the member's weights, and computed again for other weights.
         """
-        path = self.checkpoint_path(identity).with_name("features.safetensors")
+        name = f"{identity[:_NAME]}/features.safetensors"
         made_by = {"weights": _weights_hash(member)}
         try:
-            with safe_open(path, framework="pt") as file:
+            with self._files.open(name) as path, safe_open(path, framework="pt") as file:
                 if file.metadata() == made_by:
                     kept: Tensor = file.get_tensor("features")
                     return kept
         except (OSError, SafetensorError):
             pass  # missing or damaged: computed below
         computed = extract_features(member, cohort, cohort.part("train"), spec)
-        write_atomic(path, safetensors.torch.save({"features": computed}, made_by))
+        self._files.write(name, safetensors.torch.save({"features": computed}, made_by))
         return computed
 
 

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Self
 
-from ecgquorum.errors import TrainingError
+from ecgquorum.errors import StorageError, TrainingError
 from ecgquorum.progress import Progress
-from ecgquorum.training.checkpoint import Checkpoint
 from ecgquorum.training.checkpoint_store import CheckpointStore
 from ecgquorum.training.history import HistoryRow, format_epoch
 
@@ -20,10 +19,11 @@ class EpochWatch:
     names: identity -> the job's name in messages
     """
 
-    def __init__(self, store: Path, names: Mapping[str, str], progress: Progress) -> None:
-        self._paths = {identity: CheckpointStore(store).checkpoint_path(identity) for identity in names}
+    def __init__(self, store: str | Path, names: Mapping[str, str], progress: Progress) -> None:
+        kept = CheckpointStore(store)
+        self._files = {identity: kept.checkpoint(identity) for identity in names}
         self._names, self._progress = names, progress
-        self._changed: dict[str, int] = {}
+        self._changed: dict[str, str] = {}
         self._n_logged: dict[str, int] = {}
         self._looking, self._over = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -52,18 +52,13 @@ class EpochWatch:
 
     def _new(self) -> Iterable[tuple[str, list[HistoryRow]]]:
         """Yield the history of each job whose checkpoint has changed since the last call."""
-        for identity, path in self._paths.items():
-            if (now := _modification_time(path)) != self._changed.get(identity, 0):
-                self._changed[identity] = now
-                try:
-                    history = Checkpoint.load(path, identity).history
-                except (TrainingError, OSError):  # it may be readable when it changes again
+        for identity, file in self._files.items():
+            try:
+                if (now := file.stamp()) == self._changed.get(identity, ""):
                     continue
-                yield identity, history
-
-
-def _modification_time(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
+                self._changed[identity] = now
+                state = file.load(identity)
+            except (TrainingError, StorageError, OSError):  # it may be readable when it changes again
+                continue
+            if state:
+                yield identity, state.history

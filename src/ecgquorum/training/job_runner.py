@@ -105,7 +105,7 @@ class JobRunner:
 
     def _wait_for(self, identities: Iterable[str]) -> None:
         for identity in sorted(identities):
-            missing = f"{self.store.checkpoint_path(identity)}: no finished checkpoint appeared; is the folder shared?"
+            missing = f"{self.store.checkpoint(identity)}: no finished checkpoint appeared; is the folder shared?"
             wait_until(partial(self._is_finished, self._jobs[identity]), missing)
 
     def _is_finished(self, job: TrainingJob) -> bool:
@@ -113,11 +113,8 @@ class JobRunner:
 
     def _load_finished(self, job: TrainingJob) -> Checkpoint | None:
         """Return the job's checkpoint if it is there and complete."""
-        path = self.store.checkpoint_path(job.identity)
-        if not path.is_file():
-            return None
-        state = Checkpoint.load(path, job.identity)
-        return state if state.epoch >= job.epochs else None
+        state = self.store.checkpoint(job.identity).load(job.identity)
+        return state if state and state.epoch >= job.epochs else None
 
     def _run(self, job: TrainingJob) -> list[nn.Module]:
         members = [self.plan.build_member(self.cohort, index) for index in job.members]
@@ -166,7 +163,7 @@ class JobRunner:
             self._write_history(history)
             self._progress.log(f"{job.title}  {format_epoch(history[-1])}")
 
-        return fit_job(job, phase, context, self.store.checkpoint_path(job.identity), on_batch, on_epoch)
+        return fit_job(job, phase, context, self.store.checkpoint(job.identity), on_batch, on_epoch)
 
     def _earlier(self, identity: str) -> torch.Tensor | nn.Module:
         """Return a job's member, or where every view of a recording is the same, its features."""

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +15,7 @@ from ecgquorum.errors import DivergedError
 from ecgquorum.parallel import distributed
 from ecgquorum.recipes import TrainingRecipe
 from ecgquorum.training.batches import n_batches
-from ecgquorum.training.checkpoint import Checkpoint, copy_weights, optimiser_state, restore_optimiser
+from ecgquorum.training.checkpoint import Checkpoint, CheckpointFile, copy_weights, optimiser_state, restore_optimiser
 from ecgquorum.training.head_refit import refit_head
 from ecgquorum.training.history import HistoryRow
 from ecgquorum.training.jobs import TrainingJob
@@ -34,7 +33,7 @@ def fit_job(
     job: TrainingJob,
     phase: Phase,
     context: PhaseContext,
-    path: Path,
+    file: CheckpointFile,
     on_batch: OnBatch,
     on_epoch: Callable[[list[HistoryRow]], None],
 ) -> Checkpoint:
@@ -43,7 +42,7 @@ def fit_job(
     With `ema`, these are the moving average at the end. Without, those of the epoch with the highest accuracy of
     `phase.validate`; of equals, the one with the lower loss.
 
-    path:     of the checkpoint
+    file:     the checkpoint
     on_epoch: called with the job's whole history after every epoch
     """
     options = context.options
@@ -51,7 +50,7 @@ def fit_job(
     optimiser = torch.optim.AdamW(
         context.network.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay
     )
-    state = _restore(path, job, context, optimiser)
+    state = _restore(file, job, context, optimiser)
     steps_per_epoch = n_batches(context.cohort, options)
     average = None
     if options.ema:
@@ -83,7 +82,7 @@ def fit_job(
         state.history = [*state.history, row]
         state.weights, state.optimiser = context.network.state_dict(), optimiser_state(optimiser)
         if distributed.is_first():
-            state.save(path)
+            file.save(state)
         on_epoch(state.history)
     context.network.load_state_dict(state.best)
     return state
@@ -167,10 +166,12 @@ def _refit_heads(context: PhaseContext, weights: dict[str, Tensor]) -> dict[str,
     return copy_weights(members)
 
 
-def _restore(path: Path, job: TrainingJob, context: PhaseContext, optimiser: torch.optim.Optimizer) -> Checkpoint:
+def _restore(
+    file: CheckpointFile, job: TrainingJob, context: PhaseContext, optimiser: torch.optim.Optimizer
+) -> Checkpoint:
     """Load the stored state into members and optimiser; return it, or a new one where nothing is stored."""
-    state = Checkpoint.load(path, job.identity) if path.is_file() else None
-    distributed.check_alike("checkpoint", f"{path.name} {state.epoch if state else None}")
+    state = file.load(job.identity)
+    distributed.check_alike("checkpoint", f"{file.name} {state.epoch if state else None}")
     if state is None:
         return Checkpoint(job.identity, 0, {}, {}, {}, (-math.inf, -math.inf))
     context.network.load_state_dict(state.weights)

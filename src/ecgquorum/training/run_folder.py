@@ -10,10 +10,10 @@ from ecgquorum.recipes import Recipe
 from ecgquorum.training.job_runner import wait_until
 
 
-def store_path(out: Path) -> Path:
-    """Return the folder of checkpoints that a run was started with; by default one of its own."""
+def store_path(out: Path) -> str | Path:
+    """Return the folder or URL of checkpoints that a run was started with; by default a folder of its own."""
     named = out / "store.txt"
-    return Path(named.read_text().strip()) if named.is_file() else out / "members"
+    return named.read_text().strip() if named.is_file() else out / "members"
 
 
 def check_out(out: Path, recipe: Recipe, cohort: Cohort, resume: bool) -> None:
@@ -36,7 +36,7 @@ def check_out(out: Path, recipe: Recipe, cohort: Cohort, resume: bool) -> None:
         raise TrainingError(f"{out}: the run was started with another cohort; choose another --out")
 
 
-def write_start(out: Path, recipe: Recipe, cohort: Cohort, store: Path | None) -> None:
+def write_start(out: Path, recipe: Recipe, cohort: Cohort, store: str | Path | None) -> None:
     """Write what a run is started with; all processes return when they see it."""
     if distributed.is_first():
         write_atomic(out / "recipe.toml", recipe.toml())

@@ -25,6 +25,7 @@ from ecgquorum.members import FilteredMember, MemberFactory
 from ecgquorum.parallel import distributed
 from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recipes import Recipe, TrainingRecipe
+from ecgquorum.storage import open_store
 from ecgquorum.training.checkpoint_store import CheckpointStore
 from ecgquorum.training.epoch_watch import EpochWatch
 from ecgquorum.training.finish import finish_ensemble
@@ -132,7 +133,7 @@ def check_trainable(recipe: Recipe, cohort: Cohort) -> TrainingPlan:
 
 
 def watch_run(
-    recipe: Recipe, cohort: Cohort, out: Path, *, resume: bool, store: Path | None, progress: Progress
+    recipe: Recipe, cohort: Cohort, out: Path, *, resume: bool, store: str | Path | None, progress: Progress
 ) -> EpochWatch:
     """Check that a run can start, and return the watch over its jobs, which other processes train."""
     cohort = hold_out_class(cohort, recipe.hold_out)
@@ -161,7 +162,7 @@ def _train_plan(
         run = f"{plan.recipe.toml()} {cohort.data_hash} {resume} {finished}"
         distributed.check_alike("recipe, cohort or run", run)
         if not finished:
-            folder = Path(store).resolve() if store else store_path(out)
+            folder = open_store(store).where() if store else store_path(out)
             cohort.verify()
             write_start(out, plan.recipe, cohort, folder if store else None)
             runner = JobRunner(plan, cohort, CheckpointStore(folder), chosen, progress, out / "history.csv")

@@ -16,6 +16,7 @@ from ecgquorum.errors import ClusterError
 from ecgquorum.parallel import Executor, Task
 from ecgquorum.preprocessing.prepare import ReadOptions, reading_sandbox
 from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, exists
+from ecgquorum.recordings.remote_files import fetch_recordings
 from ecgquorum.recordings.sandbox import Sandbox, SandboxLimits
 from ecgquorum.triage.decide import Rules, make_entries
 from ecgquorum.triage.journal import JournalEntry
@@ -24,19 +25,24 @@ SHARD = 64
 
 
 def classify_distributed(
-    executor: Executor,
+    executor: Executor | None,
     ensemble: Ensemble,
     rules: Rules,
     options: ReadOptions,
     limits: SandboxLimits,
     paths: Sequence[RecordingPath],
 ) -> Iterator[list[JournalEntry]]:
-    """Entries for all recordings, a shard at a time, in the order in which they are finished."""
+    """Entries for all recordings, a shard at a time, in the order in which they are finished.
+
+    executor: None: one shard after another in this process
+    """
     shards = (
         Task(f"recordings {start + 1} to {min(start + SHARD, len(paths))}", paths[start : start + SHARD])
         for start in range(0, len(paths), SHARD)
     )
-    with closing(executor.run(_classify_shard, shards, (ensemble, rules, options, limits))) as running:
+    common = (ensemble, rules, options, limits)
+    here = ((shard, _classify_shard(*common, shard.item)) for shard in shards)
+    with closing(executor.run(_classify_shard, shards, common) if executor else here) as running:
         for _, (entries, unseen, host) in running:
             yield [*entries, *_missing_entries(ensemble, rules, unseen, host)]
 
@@ -63,12 +69,13 @@ def _classify_shard(
     paths: Sequence[RecordingPath],
 ) -> tuple[list[JournalEntry], list[RecordingPath], str]:
     """Entries of one shard, the files that this machine does not see, and its name."""
-    seen = [path for path in paths if exists(path)]
-    stamps = iter([path.stamp for path in seen])
     entries: list[JournalEntry] = []
-    for group in group_outcomes(_sandbox(options, limits).run(seen)):
-        entries += make_entries(ensemble, rules, [next(stamps) for _ in group], group)
-    return entries, [path for path in paths if path not in seen], socket.gethostname()
+    with fetch_recordings(paths) as here:
+        seen = [path for path in here if exists(path)]
+        stamps = iter([path.stamp for path in seen])
+        for group in group_outcomes(_sandbox(options, limits).run(seen)):
+            entries += make_entries(ensemble, rules, [next(stamps) for _ in group], group)
+    return entries, [path for path in here if path not in seen], socket.gethostname()
 
 
 @lru_cache(maxsize=1)

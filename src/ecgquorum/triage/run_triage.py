@@ -24,10 +24,12 @@ from ecgquorum.preprocessing.prepare import ANY_RECORDING, ReadOptions, read_rec
 from ecgquorum.progress import NO_PROGRESS, Progress
 from ecgquorum.recordings.discovery import Discovery, RecordingPath, is_settled, list_everything, skip_segments
 from ecgquorum.recordings.sandbox import LIMITS, SandboxLimits
+from ecgquorum.storage import is_url, parse_location
 from ecgquorum.triage.decide import Rules, make_entries
 from ecgquorum.triage.distributed import classify_distributed
 from ecgquorum.triage.journal import Journal, JournalEntry
 from ecgquorum.triage.policies import Policy
+from ecgquorum.triage.remote_output import PARTS, open_journal
 from ecgquorum.triage.urgency import Urgency, urgency_of
 
 _OWN_FILES = {
@@ -35,7 +37,7 @@ _OWN_FILES = {
     *(f"journal.sqlite{suffix}" for suffix in ("", "-journal", "-wal", "-shm")),
     *(f"worklist.{kind}" for kind in ("csv", "jsonl", "html")),
 }
-_OWN_FOLDERS = {"plots": ".png", "fhir": ".ndjson"}
+_OWN_FOLDERS = {"plots": ".png", "fhir": ".ndjson", PARTS: ".jsonl"}
 
 
 @dataclass(frozen=True)
@@ -78,16 +80,17 @@ def triage_files(
     policy:   which recordings go to people; None: only those of doubtful quality and those that the urgency sends,
               until `write_worklist` applies a budget
     executor: where to read and classify; None: this process and its readers
+    out:      a folder, or the URL of one; see `publish_output`
     """
-    out = Path(out)
-    if out.exists() and not out.is_dir():
+    out = parse_location(out)
+    if isinstance(out, Path) and out.exists() and not out.is_dir():
         raise TriageError(f"{out}: expected a folder, found a file")
     options = replace(
         options, read=replace(options.read, spec=ensemble.input), urgency=options.urgency or urgency_of(ensemble)
     )
     options.windowing.check(ensemble.input)
-    journal = Journal(out / "journal.sqlite", _describe(ensemble, policy, options))
-    folder = out.resolve()
+    journal = open_journal(out, _describe(ensemble, policy, options))
+    folder = out.resolve() if isinstance(out, Path) else Path(out)
     found = list_everything(paths, options.ignore, lambda path: _is_own(folder, path))
     waiting = [path for path in found.recordings if not journal.has(str(path), path.stamp)]
     if options.only_settled:
@@ -159,7 +162,7 @@ def _classify(
 ) -> Iterator[list[JournalEntry]]:
     """Entries for all recordings, a group at a time."""
     rules = Rules(policy, options.urgency, options.windowing)
-    if executor and paths:
+    if paths and (executor or any(is_url(path.tree) for path in paths)):
         yield from classify_distributed(executor, ensemble, rules, options.read, options.limits, paths)
         return
     stamps = iter([path.stamp for path in paths])

@@ -1,0 +1,196 @@
+"""List, read and write files of a store: S3 and Google Cloud Storage by PyArrow, anything else by fsspec.
+
+Both are imported when a URL is used for the first time.
+"""
+
+import hashlib
+import mmap
+import os
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from ecgquorum.errors import StorageError
+from ecgquorum.storage.retries import FileMissingError, call_store
+
+CHUNK = 16 << 20
+
+Content = bytes | mmap.mmap
+
+
+@dataclass(frozen=True)
+class FileVersion:
+    """Size in bytes, and a number that changes with the content: the time of the last change in ns, or a hash."""
+
+    size: int
+    version: int
+    etag: str = ""
+
+
+class Backend(ABC):
+    """One kind of store; every method takes whole URLs and is one attempt."""
+
+    @abstractmethod
+    def list_files(self, url: str) -> dict[str, FileVersion]:
+        """Every file below the folder, by its name relative to it."""
+
+    @abstractmethod
+    def find(self, url: str) -> FileVersion | None:
+        """The version of a file; None if there is none."""
+
+    @abstractmethod
+    def read_into(self, url: str, file: Any) -> FileVersion:
+        """Write the content of a file to an open file; returns its version."""
+
+    @abstractmethod
+    def put(self, url: str, content: Content) -> None:
+        """Create or replace a file; readers see the old content or the new one."""
+
+    @abstractmethod
+    def delete(self, url: str) -> None:
+        """Remove a file."""
+
+
+@lru_cache(maxsize=32)
+def open_backend(url: str) -> Backend:
+    """The backend for a URL of this scheme and host, kept while the process lives."""
+    scheme = urlsplit(url).scheme
+    return _ArrowBackend(url) if scheme in ("s3", "gs") else _FsspecBackend(scheme)
+
+
+class _ArrowBackend(Backend):
+    """S3 and Google Cloud Storage.
+
+    A put of up to 10 MB is one request; a larger one is a multipart upload, which appears when it is complete.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            from pyarrow import fs
+        except ImportError:
+            raise StorageError(f'{url}: needs further packages: pip install "ecgquorum[cloud]"') from None
+        self._fs = fs
+        if urlsplit(url).scheme == "gs":
+            self._store = fs.GcsFileSystem()
+            return
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        if not endpoint and not region:
+            region = call_store(url, lambda: fs.resolve_s3_region(urlsplit(url).netloc))
+        options: dict[str, Any] = {"region": region or "us-east-1", "allow_delayed_open": True}
+        if endpoint:
+            options |= {"endpoint_override": endpoint, "scheme": urlsplit(endpoint).scheme or "https"}
+        retries = fs.AwsDefaultS3RetryStrategy(max_attempts=0)  # `call_store` repeats, and says so
+        self._store = fs.S3FileSystem(background_writes=False, retry_strategy=retries, **options)
+
+    def list_files(self, url: str) -> dict[str, FileVersion]:
+        path = _bucket_path(url)
+        try:
+            found = self._store.get_file_info(self._fs.FileSelector(path, recursive=True))
+        except FileNotFoundError:
+            return {}
+        return {one.path[len(path) + 1 :]: FileVersion(one.size, one.mtime_ns or 0) for one in found if one.is_file}
+
+    def find(self, url: str) -> FileVersion | None:
+        try:
+            with self._store.open_input_file(_bucket_path(url)) as source:  # one HEAD request, with the ETag
+                return _arrow_version(source)
+        except FileNotFoundError:
+            return None
+
+    def read_into(self, url: str, file: Any) -> FileVersion:
+        with self._store.open_input_file(_bucket_path(url)) as source:
+            version = _arrow_version(source)
+            left = version.size
+            while left:
+                chunk = source.read(min(left, CHUNK))
+                if not chunk:
+                    raise ConnectionError("the file ended early")
+                file.write(chunk)
+                left -= len(chunk)
+            return version
+
+    def put(self, url: str, content: Content) -> None:
+        with self._store.open_output_stream(_bucket_path(url)) as stream:
+            stream.write(content)  # all at once: a stream that is closed early would become a whole object
+        found = self.find(url)
+        digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
+        is_hash = found is not None and len(found.etag) == len(digest)  # that of a multipart upload has a suffix
+        if found is None or found.size != len(content) or (is_hash and found.etag != digest):
+            raise ConnectionError("the file in the store is not the one that was sent")
+
+    def delete(self, url: str) -> None:
+        self._store.delete_file(_bucket_path(url))
+
+
+def _bucket_path(url: str) -> str:
+    return url.partition("://")[2]
+
+
+def _arrow_version(source: Any) -> FileVersion:
+    known = {name: value.decode() for name, value in (source.metadata() or {}).items()}
+    etag = known.get("ETag", "").strip('"') or known.get("etag", "")
+    return FileVersion(source.size(), _number(etag or known.get("Last-Modified", "")), etag)
+
+
+def _number(text: str) -> int:
+    return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16) if text else 0
+
+
+class _FsspecBackend(Backend):
+    """http and https, to read only, and the memory of this process."""
+
+    def __init__(self, scheme: str) -> None:
+        import fsspec
+
+        try:
+            self._store = fsspec.filesystem(scheme)
+        except ImportError:
+            raise StorageError(f'{scheme}://: needs further packages: pip install "ecgquorum[cloud]"') from None
+        self._scheme = scheme
+
+    def list_files(self, url: str) -> dict[str, FileVersion]:
+        folder = self._store._strip_protocol(url).rstrip("/")
+        try:
+            self._store.invalidate_cache()
+            found = self._store.find(f"{folder}/" if self._scheme != "memory" else folder, detail=True)
+        except FileNotFoundError:
+            return {}
+        infos = {name: info if info.get("size") is not None else self._store.info(name) for name, info in found.items()}
+        return {
+            name[len(folder) + 1 :]: _fsspec_version(info) for name, info in infos.items() if len(name) > len(folder)
+        }
+
+    def find(self, url: str) -> FileVersion | None:
+        try:
+            info = self._store.info(self._store._strip_protocol(url))
+        except FileNotFoundError:
+            return None
+        return _fsspec_version(info) if info.get("type") == "file" else None
+
+    def read_into(self, url: str, file: Any) -> FileVersion:
+        found = self.find(url)
+        if found is None:
+            raise FileMissingError(f"{url}: no such file")
+        content = self._store.cat_file(self._store._strip_protocol(url))
+        if found.size not in (-1, len(content)):
+            raise ConnectionError("the file ended early")
+        file.write(content)
+        return found
+
+    def put(self, url: str, content: Content) -> None:
+        if self._scheme in ("http", "https"):
+            raise StorageError(f"{url}: files can be read from a web server, not written; name a bucket or a folder")
+        self._store.pipe_file(self._store._strip_protocol(url), bytes(content))
+
+    def delete(self, url: str) -> None:
+        self._store.rm_file(self._store._strip_protocol(url))
+
+
+def _fsspec_version(info: dict[str, Any]) -> FileVersion:
+    etag = str(info.get("ETag") or info.get("etag") or "").strip('"')
+    changed = etag or str(info.get("mtime") or info.get("created") or info.get("LastModified") or "")
+    size = info.get("size")
+    return FileVersion(-1 if size is None else int(size), _number(changed or "unknown"), etag)
