@@ -197,7 +197,9 @@ def listening(desk, with_worker=False):
     application, changes = desk_application(desk, with_worker=with_worker)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(server_config(application, behind_proxy=desk.settings.is_behind_proxy))
+        config = server_config(application, behind_proxy=desk.settings.is_behind_proxy)
+        config.timeout_graceful_shutdown = 50  # on a busy machine, measuring a recording for an open page takes longer
+        server = uvicorn.Server(config)
         server.install_signal_handlers = lambda: None
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
