@@ -62,7 +62,7 @@ check: install-all site  ## format, lint, types, layers, the documentation site
 	$(BIN)/lint-imports
 
 site: install-all  ## the documentation as a site, in site/; a broken link is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 format: install-all
 	$(BIN)/ruff format .

@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 
 import pytest
 import typer.main
@@ -82,3 +84,18 @@ def test_the_first_command_of_the_readme_prints_what_the_readme_shows(ecgquorum,
     (shown,) = blocks(readme, "text")
     without_numbers = [re.sub(r"\d\.\d+", "0", text.splitlines()[0]) for text in (printed, shown)]
     assert without_numbers[0] == without_numbers[1]
+
+
+@pytest.mark.parametrize(("link", "code"), [("other.md", 0), ("nowhere.md", 1), ("other.md#nowhere", 1)])
+def test_make_site_refuses_broken_links(link, code, tmp_path):
+    """With the Makefile's own options, since --quiet would hide warnings from --strict."""
+    (options,) = re.findall(r"-m mkdocs build(.*)$", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+    whole = (REPOSITORY / "mkdocs.yml").read_text()
+    validation = re.search(r"^validation:\n(?:  .*\n)+", whole, re.MULTILINE)[0]
+    (tmp_path / "mkdocs.yml").write_text(f"site_name: small\n{validation}")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.md").write_text(f"# One\n\n[two]({link})\n")
+    (tmp_path / "docs/other.md").write_text("# Two\n")
+    command = [sys.executable, "-m", "mkdocs", "build", *options.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
