@@ -43,7 +43,7 @@ def test_a_folder_of_thousands_is_triaged(tiny_run, tmp_path, ecgquorum, record_
         one = made[k % 50]
         signal = (one.signal * (1 + k / number / 10)).astype(np.float32)
         (folder / f"{k // 1000:02d}").mkdir(exist_ok=True)
-        np.savez(folder / f"{k // 1000:02d}" / f"s{k:05d}.npz", signal=signal, rate_hz=one.rate_hz, leads=["ECG"])
+        write(Recording("made", signal, one.rate_hz, one.leads), folder / f"{k // 1000:02d}" / f"s{k:05d}.npz")
     command = ["triage", folder, "--model", tiny_run, "--budget", "10%", "--plots", "0", "--out", tmp_path / "out"]
     summary = json.loads(ecgquorum(*command, "--json").stdout)
     rows = read_worklist(tmp_path / "out")
