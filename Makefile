@@ -72,7 +72,7 @@ clean:
 	rm -rf $(VENV) runs site
 
 RESULTS := physionet2017 cpsc2018
-MODELS := $(RESULTS) physionet2017-compact
+MODELS := $(RESULTS) physionet2017-robust
 
 docs: install-all  ## generated pages: the command line reference, recipe keys, JSON Schemas, results, model cards
 	$(BIN)/python -m typer ecgquorum.cli utils docs --name ecgquorum --title "Command line" --output docs/reference/cli.md
@@ -80,5 +80,6 @@ docs: install-all  ## generated pages: the command line reference, recipe keys, 
 	$(BIN)/python docs/generators/schemas.py
 	$(BIN)/ecgquorum report $(RESULTS:%=docs/results/%.json) --out docs/results.md --intro docs/results-intro.md
 	$(BIN)/ecgquorum report docs/results/physionet2017-shift.json docs/results/cpsc2018-shift.json --out docs/results-shift.md --intro docs/results-shift-intro.md
+	$(BIN)/ecgquorum report docs/results/physionet2017-robust.json --out docs/results-robust.md --intro docs/results-robust-intro.md
 	$(BIN)/ecgquorum report docs/results/physionet2017-compact.json --out docs/results-hardened.md
 	$(foreach model,$(MODELS),$(BIN)/ecgquorum card $(model) --out docs/models/$(model).md &&) true

@@ -23,7 +23,7 @@ from ecgquorum.training import plan_jobs, resolve_recipe
 
 from .conftest import REPOSITORY
 
-NAMES = ["cpsc2018", "physionet2017", "physionet2017-compact"]
+NAMES = ["cpsc2018", "physionet2017", "physionet2017-robust"]
 
 
 def test_the_bundles_that_ship_and_the_default():
@@ -62,6 +62,7 @@ def test_its_model_card_is_current(name):
     ("page", "names"),
     [
         ("results", ("physionet2017", "cpsc2018")),
+        ("results-robust", ("physionet2017-robust",)),
         ("results-hardened", ("physionet2017-compact",)),
         ("results-shift", ("physionet2017-shift", "cpsc2018-shift")),
     ],

@@ -61,7 +61,7 @@ def _same_document(before, after):
 @pytest.mark.timeout(7200)
 def test_no_tampered_bundle_loads(tmp_path, count):
     bundles, rng = count("TAMPERED", 40), np.random.default_rng(3)
-    sources = [find_bundle(name) for name in ("physionet2017", "physionet2017-compact", "cpsc2018")]
+    sources = [find_bundle(name) for name in ("physionet2017", "physionet2017-robust", "cpsc2018")]
     sources = [path for path in sources if (path / "distance.safetensors").is_file()]
     assert len(sources) >= 2
     skipped = 0

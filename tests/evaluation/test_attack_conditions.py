@@ -161,4 +161,4 @@ def test_masking_is_checked_at_a_strength_of_the_maximum_norm(tiny_study):
     ]
     card = evaluate(ensemble, cohort, attacks, options=EvaluationOptions(masking_records=32))
     assert {row.epsilon for row in card.find(attack="masking")} == {3.0}
-    assert {row.n_recordings for row in card.find(attack="masking")} == {2}  # no more than are attacked
+    assert {row.n_records for row in card.find(attack="masking")} == {2}  # no more than are attacked
