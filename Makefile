@@ -71,8 +71,8 @@ format: install-all
 clean:
 	rm -rf $(VENV) runs site
 
-RESULTS := physionet2017 cpsc2018
-MODELS := $(RESULTS) physionet2017-robust
+RESULTS := physionet2017 cpsc2018-replica
+MODELS := physionet2017 physionet2017-robust cpsc2018
 
 docs: install-all  ## generated pages: the command line reference, recipe keys, JSON Schemas, results, model cards
 	$(BIN)/python -m typer ecgquorum.cli utils docs --name ecgquorum --title "Command line" --output docs/reference/cli.md
