@@ -28,12 +28,17 @@ def shard_network(network: nn.Module, share: Share) -> Iterator[None]:
     """
     layers = list(_batch_layers(network, share)) if share.n_ranks > 1 else []
     for module, forward in layers:
-        module.__dict__["forward"] = forward
+        module.__dict__["forward"] = partial(_choose_forward, module, forward, module.forward)
     try:
         yield
     finally:
         for module, _ in layers:
             del module.__dict__["forward"]
+
+
+def _choose_forward(module: nn.Module, over_ranks: _Forward, own: _Forward, x: Tensor) -> Tensor:
+    """In evaluation mode rows do not depend on each other, and there may be others than those of the batch."""
+    return over_ranks(x) if module.training else own(x)
 
 
 def _batch_layers(network: nn.Module, share: Share) -> Iterator[tuple[nn.Module, _Forward]]:
