@@ -56,7 +56,7 @@ def test_the_table_of_the_triage_page_holds_on_real_recordings(real_data):
     paths = [record.path for name, record in source.records.items() if name not in tested][::150][:40]
     recordings = [one.recording for one in eq.read_recordings(paths, sandbox=False)]
     found = check_guard(recordings, (3, 4, 5))
-    page = (REPOSITORY / "docs" / "triage.md").read_text()
+    page = (REPOSITORY / "docs" / "reference" / "quality.md").read_text()
     for name, shares in found.found.items():
         (line,) = [line for line in page.splitlines() if line.startswith(f"| `{name}` |")]
         stated = [float(cell) for cell in line.split("|")[2:7]]

@@ -52,6 +52,7 @@ PAGES_NOT_RUN = [  # their commands are still checked by test_pages.py
     *("docs/desk.md", "docs/scaling.md"),  # servers, tokens, clusters
     *("docs/experiments.md", "docs/models/*.md"),  # how to repeat what took hours
     "docs/reference/cli.md",  # usage lines
+    "docs/reliability.md",  # an hour
 ]
 
 

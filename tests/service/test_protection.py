@@ -48,6 +48,18 @@ def test_the_access_log_is_rotated_and_stays_the_owners(tmp_path, monkeypatch):
     assert last == [f"/cases/{number}" for number in range(99, 87, -1)], "also what is in the file before"
 
 
+def test_a_line_of_the_access_log_that_was_cut_does_not_hide_the_others(tmp_path):
+    log = AccessLog(tmp_path)
+    log.write(path="/first")
+    log.close()
+    with (tmp_path / "access.log").open("a") as file:
+        file.write('{"path": "/c')  # a full disk, and the next line follows at once
+    log.write(path="/lost")
+    log.write(path="/last")
+    assert [line["path"] for line in log.latest(10)] == ["/last", "/first"]
+    log.close()
+
+
 def test_an_access_log_that_cannot_be_written_is_told_once(tmp_path, caplog, capfd):
     path = tmp_path / "access.log"
     path.symlink_to("/dev/full")

@@ -220,12 +220,8 @@ class CompactMember(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return logits (batch, class) of x, (batch, lead, time), padded with zeros."""
-        return self.forward_with_features(x)[0]
-
-    def forward_with_features(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logits (batch, class) and features (batch, feature)."""
-        features = self.embed(x)
-        return self.head(features), features
+        logits: Tensor = self.head(self.embed(x))
+        return logits
 
     def embed(self, x: Tensor) -> Tensor:
         """Return features (batch, feature): the input of the last layer.

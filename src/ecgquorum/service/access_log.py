@@ -77,9 +77,18 @@ class AccessLog:
             if len(found) < limit and path.is_file():
                 with path.open(encoding="utf-8", errors="replace") as file:
                     lines = deque(file, maxlen=limit - len(found))
-                found += [json.loads(line) for line in reversed(lines) if line.startswith("{") and line.endswith("}\n")]
+                found += filter(None, map(_parse_line, reversed(lines)))
         return found
 
     def close(self) -> None:
         """Close the file."""
         self._handler.close()
+
+
+def _parse_line(line: str) -> dict[str, Any] | None:
+    """What a line says; None for one that a full disk cut, which the next one may follow without a break."""
+    with suppress(ValueError):
+        found = json.loads(line)
+        if isinstance(found, dict) and line.endswith("\n"):
+            return found
+    return None
