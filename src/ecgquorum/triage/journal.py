@@ -10,7 +10,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -169,7 +169,7 @@ class Journal:
                 entry.result.urgency,
                 entry.result.risk,
                 json.dumps(entry.result.to_json(), ensure_ascii=False),
-                json.dumps(asdict(entry.preview)),
+                json.dumps(vars(entry.preview)),
             )
             for entry in entries
         ]
