@@ -27,13 +27,15 @@ class RecordingPath:
     """Location of a recording: a folder, an archive or the URL of one, and the file name in it.
 
     stamp:   modification times and sizes of its files, when it was found
-    fetched: folder of this machine with its files, for one at a URL
+    fetched: folder of this machine with its files, or its archive, for one at a URL
+    refused: why a file of it could not be fetched
     """
 
     tree: str
     name: str
     stamp: str = ""
     fetched: str = ""
+    refused: str = ""
 
     def __str__(self) -> str:
         return printable(join_url(self.tree, self.name) if is_url(self.tree) else str(Path(self.tree) / self.name))
@@ -191,7 +193,7 @@ def _explain_rest(tree: FileTree, name: str) -> str:
 def exists(path: RecordingPath) -> bool:
     """Whether this machine sees all files of the recording that existed when it was found, or has fetched it."""
     if is_url(path.tree):
-        return open_cached(path.tree, path.fetched).size(path.name) is not None
+        return bool(path.refused) or open_cached(path.tree, path.fetched).size(path.name) is not None
     folder = Path(path.tree)
     if not folder.is_dir():
         return folder.exists()
@@ -220,8 +222,12 @@ def locate(path: str | Path) -> RecordingPath:
     """Location of the one recording that `path` names; raises for a folder, an archive or nothing."""
     path = _resolve(path) if is_url(path) else resolve_sample(path)
     if isinstance(path, str):
-        ((tree, name),) = recordings_at_url(path)
-        return RecordingPath(tree, name)
+        found = list(recordings_at_url(path))
+        if not found or found[0][0] == path:
+            raise RecordingError(
+                f"{path}: expected one recording, found a folder or an archive; add /NAME of one in it"
+            )
+        return RecordingPath(*found[0])
     if path.is_dir() or enclosing_archive(path) == path:
         kind = "a folder" if path.is_dir() else "an archive; add /NAME of a record in it"
         raise RecordingError(f"{path}: expected one recording, found {kind}")
@@ -268,9 +274,8 @@ def _header_of(folder: Path, name: str) -> str:
 
 def _stamp(tree: str, name: str, listed: FileTree | None = None) -> str:
     if is_url(tree):
-        return (
-            listed.stamp(name) if isinstance(listed, ListedFolder) else RemoteStore(tree).stamp("" if listed else name)
-        )
+        is_file = not listed and not tree.lower().endswith(".zip")
+        return listed.stamp(name) if isinstance(listed, ListedFolder) else RemoteStore(tree).stamp(name * is_file)
     folder = Path(tree)
     if folder.is_dir():
         return " ".join(f"{time_ns}:{size}" for time_ns, size in _stamps(folder, name))
@@ -294,10 +299,17 @@ def _file_stamp(path: Path) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_size
 
 
+def open_recording(path: RecordingPath) -> FileTree:
+    """The folder or archive of a recording; raises for one of which a file was refused."""
+    if path.refused:
+        raise RecordingError(path.refused)
+    return open_cached(path.tree, path.fetched)
+
+
 @lru_cache(maxsize=4)
 def open_cached(tree: str, fetched: str = "") -> FileTree:
     """Open a folder or archive; the last few stay open, since many recordings share one."""
     folder = Path(tree)
     if is_url(tree):
-        return Folder(Path(fetched), tree) if fetched else open_fetched(tree)
+        return open_fetched(tree, fetched)
     return Folder(folder) if folder.is_dir() else open_tree(folder)
