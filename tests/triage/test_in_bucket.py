@@ -1,12 +1,13 @@
 """Triage from a bucket into a bucket: the worklist of a folder, also after an interruption, on another machine."""
 
 import json
-import shutil
 
 import pytest
 
-from ecgquorum.errors import StorageError, TriageError
+from ecgquorum.errors import RecordingError, StorageError, TriageError
 from ecgquorum.recordings import read, write
+from ecgquorum.recordings.discovery import RecordingPath, discover_recordings, open_cached
+from ecgquorum.recordings.remote_files import fetch_recordings
 from ecgquorum.storage import backends
 from ecgquorum.triage import distributed, triage_files
 from ecgquorum.triage.policies import Threshold
@@ -255,41 +256,13 @@ def test_output_that_was_erased_does_not_come_back(in_bucket, tiny_run, ecgquoru
     ecgquorum(*arguments(tiny_run, IN, OUT), code=3)
     for key in in_bucket.keys("bucket", "2026/sorted/"):
         del in_bucket.buckets["bucket"][key]
-    ecgquorum(*arguments(tiny_run, f"{IN}/w05.hea", OUT), code=None)
-    kept = {key.removeprefix("2026/sorted/"): in_bucket.content("bucket", key) for key in in_bucket.keys("bucket", "2026/sorted/")}
+    ecgquorum(*arguments(tiny_run, f"{IN}/w05.hea", OUT))
+    kept = {
+        key.removeprefix("2026/sorted/"): in_bucket.content("bucket", key)
+        for key in in_bucket.keys("bucket", "2026/sorted/")
+    }
     assert sum(name.startswith("plots/") and name != "plots/" for name in kept) <= 1
     assert b"w05" in kept["worklist.csv"] and not any(b"w06" in content for content in kept.values())
-
-
-@pytest.fixture
-def web(folder):
-    """A web server that lists `folder`; fail: path -> [status, ...] of the next answers, extra: links on the pages."""
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        fail: ClassVar = {}
-        extra = ""
-
-        def log_message(self, *_):
-            pass
-
-        def send_head(self):
-            waiting = self.fail.get(self.path, [])
-            if waiting:
-                self.send_error(waiting.pop())
-                return None
-            return super().send_head()
-
-        def list_directory(self, path):
-            page = super().list_directory(path).read() + self.extra.encode()
-            self.send_header("X-More", "")
-            return io.BytesIO(page)
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    Handler.url = f"http://127.0.0.1:{server.server_port}"
-    yield Handler
-    server.shutdown()
-    server.server_close()
 
 
 def test_the_folder_of_a_url_is_in_the_cache(s3, tmp_path):

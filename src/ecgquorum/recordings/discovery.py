@@ -172,7 +172,7 @@ def _unused_files(tree: FileTree, recordings: Iterable[str]) -> Mapping[str, str
 def skip_segments(path: RecordingPath, ignore: Iterable[str] = ()) -> list[SkippedFile]:
     """The files of the segments of a multi-segment record that cannot be read, each with what to do."""
     why = f"a part of {PurePosixPath(path.name).name}, which cannot be read; give its own path to read it alone"
-    is_listed = is_url(path.tree) and bool(path.stamp)
+    is_listed = is_url(path.tree) and bool(path.stamp) and not path.tree.lower().endswith(".zip")
     names = segment_files(path) if is_listed else list_segment_files(open_cached(path.tree), path.name)
     return [SkippedFile(str(RecordingPath(path.tree, name)), why) for name in names if not _is_ignored(name, ignore)]
 

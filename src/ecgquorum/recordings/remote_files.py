@@ -172,9 +172,12 @@ def fetch_recordings(paths: "Iterable[RecordingPath]") -> "Iterator[list[Recordi
 
 
 def segment_files(path: "RecordingPath") -> list[str]:
-    """Files of the segments of a multi-segment record at a URL that were there when it was listed."""
-    tree = open_fetched(path.tree, path.fetched)
-    names = list_files(tree, path.name) if _is_header(path.name) and is_multi_segment(tree.read(path.name)) else []
+    """Files of the segments of a multi-segment record in a folder at a URL that were there when it was listed."""
+    tree = Folder(mirror_path(path.tree), path.tree)
+    try:
+        names = list_files(tree, path.name) if _is_header(path.name) and is_multi_segment(tree.read(path.name)) else []
+    except RecordingError:  # the header could not be fetched, which its own failure says
+        return []
     there = zip(names[1:], path.stamp.split()[1:], strict=False)
     return [name for name, stamp in there if stamp != _MISSING]
 
