@@ -15,7 +15,7 @@ from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
 from ecgquorum.recordings.readers import FORMATS, find_in_archive, is_label_table, recording_names
 from ecgquorum.recordings.remote_files import ListedFolder, open_fetched, open_url, recordings_at_url, segment_files
 from ecgquorum.recordings.samples import resolve_sample
-from ecgquorum.recordings.wfdb_files import list_files, list_segment_files
+from ecgquorum.recordings.wfdb_files import list_files, list_segment_files, read_stamps
 from ecgquorum.storage import RemoteStore, is_url, join_url, parse_location
 
 _SETTLED_S, _INCOMPLETE_S = 2.0, 60.0
@@ -197,7 +197,7 @@ def exists(path: RecordingPath) -> bool:
     folder = Path(path.tree)
     if not folder.is_dir():
         return folder.exists()
-    now = [time_ns for time_ns, _ in _stamps(folder, path.name)]
+    now = [time_ns for time_ns, _ in read_stamps(folder, path.name)]
     before = [time_ns for time_ns, _, _ in (stamp.partition(":") for stamp in path.stamp.split())]
     return (folder / path.name).exists() and all(new for old, new in zip(before, now, strict=False) if old != "0")
 
@@ -211,7 +211,7 @@ def is_settled(path: RecordingPath) -> bool:
     if is_url(path.tree):
         times_ns = [int(stamp.partition(":")[0]) for stamp in path.stamp.split()]
     elif folder.is_dir():
-        times_ns = [time_ns for time_ns, _ in _stamps(folder, path.name)]
+        times_ns = [time_ns for time_ns, _ in read_stamps(folder, path.name)]
     else:
         return True
     age_s = abs(time.time() - max(filter(None, times_ns), default=0) / 1e9)
@@ -278,25 +278,8 @@ def _stamp(tree: str, name: str, listed: FileTree | None = None) -> str:
         return listed.stamp(name) if isinstance(listed, ListedFolder) else RemoteStore(tree).stamp(name * is_file)
     folder = Path(tree)
     if folder.is_dir():
-        return " ".join(f"{time_ns}:{size}" for time_ns, size in _stamps(folder, name))
+        return " ".join(f"{time_ns}:{size}" for time_ns, size in read_stamps(folder, name))
     return f"{folder.stat().st_mtime_ns}:{folder.stat().st_size}"
-
-
-def _stamps(folder: Path, name: str) -> list[tuple[int, int]]:
-    """(modification time in ns, size in bytes) of each file of the recording; (0, 0) for one that does not exist."""
-    try:
-        names = list_files(Folder(folder), name)
-    except RecordingError:
-        names = [name]
-    return [_file_stamp(folder / file) for file in names]
-
-
-def _file_stamp(path: Path) -> tuple[int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return 0, 0
-    return found.st_mtime_ns, found.st_size
 
 
 def open_recording(path: RecordingPath) -> FileTree:
