@@ -23,6 +23,8 @@ class S3Server:
 
     requests:  number of requests by operation
     fail_next: answers the next requests whose operation matches with 503; operation -> how many
+    deny:      answers requests for which it is true with 403; operation, key, query -> bool
+    hide_md5:  gives ETags that are no MD5, as for encrypted objects
     cut:       closes the connection in the middle of the body of so many uploads
     hold_after: operation -> after so many requests, do not answer until `release` is set; `held`: one is waiting
     """
@@ -31,6 +33,8 @@ class S3Server:
         self.buckets = {name: {} for name in buckets}
         self.uploads = {}
         self.requests, self.fail_next = Counter(), Counter()
+        self.deny = lambda operation, key, query: False
+        self.hide_md5 = False
         self.cut = 0
         self.hold_after = {}
         self.held, self.release = threading.Event(), threading.Event()
@@ -57,7 +61,7 @@ class S3Server:
         }
 
     def put(self, bucket, key, content):
-        etag = hashlib.md5(content, usedforsecurity=False).hexdigest()
+        etag = hashlib.md5(content + b"key" * self.hide_md5, usedforsecurity=False).hexdigest()
         with self.lock:
             self.buckets[bucket][key] = (bytes(content), time.time(), etag)
 
@@ -104,7 +108,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.s3.release.wait(120)
         if self.s3.take_failure(operation):
             return self._error(503, "SlowDown", "Please reduce your request rate.")
-        if f"Credential={ACCESS_KEY}/" not in self.headers.get("Authorization", ""):
+        is_known = f"Credential={ACCESS_KEY}/" in self.headers.get("Authorization", "")
+        if not is_known or self.s3.deny(operation, key, query):
             return self._error(403, "AccessDenied", "Access Denied")
         if bucket not in self.s3.buckets:
             return self._error(404, "NoSuchBucket", "The specified bucket does not exist")

@@ -101,8 +101,44 @@ def test_an_interrupted_upload_leaves_no_half_file(s3, size):
         store.write("f", b"2" * size)
     with pytest.raises(StorageError):
         store.write("g", b"2" * size)
-    assert s3.keys("bucket") == ["x/f"]
+    assert files(s3) == ["x/f"]
     assert s3.content("bucket", "x/f") == b"1" * size
+
+
+def files(s3):
+    return [key for key in s3.keys("bucket") if not key.endswith("/")]
+
+
+def test_a_failed_part_leaves_the_old_file(s3):
+    store = RemoteStore("s3://bucket/x")
+    s3.put("bucket", "x/f", b"old")
+    s3.deny = lambda operation, key, query: query.get("partNumber") == "2"
+    with pytest.raises(StorageError, match=r"^s3://bucket/x/f: access denied"):
+        store.write("f", b"2" * 25_000_000)
+    assert files(s3) == ["x/f"] and s3.content("bucket", "x/f") == b"old"
+    s3.deny = lambda operation, key, query: query.get("partNumber") == "2" or operation == "delete"
+    with pytest.raises(StorageError, match="access denied"):
+        store.write("f", b"2" * 25_000_000)
+    assert len(files(s3)) == 2 and set(store.list_files()) == {"f"}, "what an upload left behind was listed"
+
+
+@pytest.mark.parametrize("size", [10, 12_000_000])
+def test_an_etag_need_not_be_a_hash(s3, size):
+    s3.hide_md5 = True
+    RemoteStore("s3://bucket/x").write("f", b"1" * size)
+    assert s3.content("bucket", "x/f") == b"1" * size
+    assert s3.requests["put"] - s3.requests["copy"] <= 1
+
+
+def test_a_copy_that_was_cut_short_is_fetched_again(s3):
+    s3.put("bucket", "f", b"whole")
+    fetch("s3://bucket/f").write_bytes(b"who")
+    assert fetch("s3://bucket/f").read_bytes() == b"whole"
+
+
+def test_a_name_that_the_client_cannot_use_is_one_line(s3):
+    with pytest.raises(StorageError, match="^s3://bucket/a//b: expected names that can be requested"):
+        RemoteStore("s3://bucket/a//b").stamp("")
 
 
 def _write(environment, size):

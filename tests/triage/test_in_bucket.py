@@ -1,12 +1,13 @@
 """Triage from a bucket into a bucket: the worklist of a folder, also after an interruption, on another machine."""
 
 import json
-import shutil
 
 import pytest
 
-from ecgquorum.errors import StorageError, TriageError
+from ecgquorum.errors import RecordingError, StorageError, TriageError
 from ecgquorum.recordings import read, write
+from ecgquorum.recordings.discovery import RecordingPath, discover_recordings, open_cached
+from ecgquorum.recordings.remote_files import fetch_recordings
 from ecgquorum.storage import backends
 from ecgquorum.triage import distributed, triage_files
 from ecgquorum.triage.policies import Threshold
@@ -204,24 +205,64 @@ def test_no_credentials_are_one_line(in_bucket, tiny_run, ecgquorum, monkeypatch
     assert printed.startswith(f"error: {OUT}: access denied; check the credentials")
 
 
-def test_a_web_server_is_a_source(in_bucket, folder, tiny_ensemble, tmp_path):
-    """A folder as a page of links, as web servers list it."""
-    import functools
-    import http.server
-    import threading
+def test_names_that_lead_elsewhere_are_skipped(in_bucket, tiny_ensemble, tmp_path):
+    good, outside = in_bucket.content("bucket", "2026/a b/n00.npz"), tmp_path / "outside.npz"
+    for key in (f"odd/{outside}", "odd/x//y.npz", "odd/good.npz"):
+        in_bucket.put("bucket", key, good)
+    with triage_files(tiny_ensemble, POLICY, ["s3://bucket/odd"], OUT) as journal:
+        found = {entry.result.source: entry.result for entry in journal.entries()}
+    skipped = {source for source, one in found.items() if one.decision == "skipped"}
+    assert skipped == {f"s3://bucket/odd/{outside}", "s3://bucket/odd/x//y.npz"} and len(found) == 3
+    assert all("cannot be stored on this machine" in found[source].reason for source in skipped)
+    assert not outside.exists()
+    paths = [RecordingPath("s3://bucket/odd", name) for name in (str(outside), "../y.npz", "good.npz")]
+    with fetch_recordings(paths) as here:
+        assert [bool(path.refused) for path in here] == [True, True, False]
+    assert not outside.exists()
 
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    shutil.rmtree(folder / "a b")
-    with triage_files(tiny_ensemble, POLICY, [f"http://127.0.0.1:{server.server_port}/"], tmp_path / "out") as journal:
-        decisions = [entry.result.decision for entry in journal.entries()]
-    server.shutdown()
-    server.server_close()
-    assert len(decisions) == 14 and decisions.count("unreadable") == 2 and decisions.count("skipped") == 1
+def test_a_file_that_is_refused_stops_nothing(in_bucket, tiny_ensemble):
+    denied = ("2026/w00.hea", "2026/w01.dat", "2026/a b/n00.npz")
+    in_bucket.deny = lambda operation, key, query: key in denied
+    header = in_bucket.content("bucket", "2026/w02.hea")
+    in_bucket.put("bucket", "2026/long.hea", header.replace(b"w02.dat", b"n" * 250))
+    with triage_files(tiny_ensemble, POLICY, [IN], OUT) as journal:
+        found = {entry.result.source.removeprefix(f"{IN}/"): entry.result for entry in journal.entries()}
+    unreadable = {name for name, one in found.items() if one.decision == "unreadable"}
+    assert unreadable == {"w00.hea", "w01.hea", "a b/n00.npz", "long.hea", "w03.hea", "broken.npz"}
+    assert all("access denied" in found[name].reason for name in ("w00.hea", "w01.hea", "a b/n00.npz"))
+    assert "cannot be stored on this machine" in found["long.hea"].reason
+
+
+def test_an_archive_that_has_changed_is_fetched_again(in_bucket, folder, zipped):
+    tree = "s3://bucket/z/all.zip"
+    in_bucket.put("bucket", "z/all.zip", zipped(folder / "a b").read_bytes())
+    paths = list(discover_recordings([tree]))
+    with fetch_recordings(paths[:1]) as here:
+        first = open_cached(here[0].tree, here[0].fetched).read(here[0].name, 1 << 30)
+    (folder / "a b" / "n00.npz").write_bytes((folder / "a b" / "n01.npz").read_bytes())
+    in_bucket.put("bucket", "z/all.zip", zipped(folder / "a b").read_bytes())
+    with fetch_recordings(paths[:1]) as here:
+        assert open_cached(here[0].tree, here[0].fetched).read(here[0].name, 1 << 30) != first
+    assert next(iter(discover_recordings([tree]))).stamp != paths[0].stamp
+
+
+def test_a_folder_is_no_recording(in_bucket):
+    with pytest.raises(RecordingError, match=f"^{IN}: expected one recording, found a folder or an archive"):
+        read(IN)
+
+
+def test_output_that_was_erased_does_not_come_back(in_bucket, tiny_run, ecgquorum):
+    ecgquorum(*arguments(tiny_run, IN, OUT), code=3)
+    for key in in_bucket.keys("bucket", "2026/sorted/"):
+        del in_bucket.buckets["bucket"][key]
+    ecgquorum(*arguments(tiny_run, f"{IN}/w05.hea", OUT))
+    kept = {
+        key.removeprefix("2026/sorted/"): in_bucket.content("bucket", key)
+        for key in in_bucket.keys("bucket", "2026/sorted/")
+    }
+    assert sum(name.startswith("plots/") and name != "plots/" for name in kept) <= 1
+    assert b"w05" in kept["worklist.csv"] and not any(b"w06" in content for content in kept.values())
 
 
 def test_the_folder_of_a_url_is_in_the_cache(s3, tmp_path):

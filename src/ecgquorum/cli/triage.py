@@ -115,7 +115,7 @@ def triage(
     from ecgquorum.recordings import SandboxLimits
     from ecgquorum.storage import parse_location
     from ecgquorum.triage import TriageOptions, policy_of, urgency_of
-    from ecgquorum.triage.remote_output import output_folder
+    from ecgquorum.triage.remote_output import LOG, forget_erased, output_folder
 
     if measure:
         require_package()
@@ -139,9 +139,10 @@ def triage(
     )
     job = _Job(ensemble, policy, share, options, paths, out, str(ensemble.card.get("name", model)), plots, fhir)
     output = _Output(quiet, as_json)
+    forget_erased(out)
     with (
         choose_executor(executor, workers, threads, address, "cpu") as chosen,  # wrong options leave no log
-        _open_log(log or output_folder(out) / "triage.log") as write_log,
+        _open_log(log or output_folder(out) / LOG) as write_log,
     ):
         write_log(f"ecgquorum {version('ecgquorum')} triage, model {job.title}: {', '.join(paths)}")
         code = INTERRUPTED

@@ -12,7 +12,7 @@ from ecgquorum.preprocessing.input_spec import InputSpec, Signal, find_missing_l
 from ecgquorum.preprocessing.measurements import NOT_MEASURED, Measurements, measure_recording
 from ecgquorum.preprocessing.quality import Quality, assess_quality
 from ecgquorum.recordings.acquisition import NOTHING_KNOWN, Acquisition
-from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, discover_recordings, open_cached
+from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, discover_recordings, open_recording
 from ecgquorum.recordings.file_defaults import NO_DEFAULTS, FileDefaults
 from ecgquorum.recordings.filetree import FileTree
 from ecgquorum.recordings.readers import read_from
@@ -139,7 +139,7 @@ def prepare_recording(options: ReadOptions, path: RecordingPath) -> PreparedReco
     """Read, hash, assess and prepare one recording, in this process; this is what runs in the sandbox."""
     digest = ""
     try:
-        tree = open_cached(path.tree, path.fetched)
+        tree = open_recording(path)
         digest = hash_files(tree, path.name)
         recording = read_from(tree, path.name, options.defaults, as_stated=options.as_stated)
         return _prepare(recording, options, path, digest)

@@ -15,7 +15,7 @@ from ecgquorum.recordings.filetree import FileTree, Folder, open_tree
 from ecgquorum.recordings.readers import FORMATS, find_in_archive, is_label_table, recording_names
 from ecgquorum.recordings.remote_files import ListedFolder, open_fetched, open_url, recordings_at_url, segment_files
 from ecgquorum.recordings.samples import resolve_sample
-from ecgquorum.recordings.wfdb_files import list_files, list_segment_files
+from ecgquorum.recordings.wfdb_files import list_files, list_segment_files, read_stamps
 from ecgquorum.storage import RemoteStore, is_url, join_url, parse_location
 
 _SETTLED_S, _INCOMPLETE_S = 2.0, 60.0
@@ -27,13 +27,15 @@ class RecordingPath:
     """Location of a recording: a folder, an archive or the URL of one, and the file name in it.
 
     stamp:   modification times and sizes of its files, when it was found
-    fetched: folder of this machine with its files, for one at a URL
+    fetched: folder of this machine with its files, or its archive, for one at a URL
+    refused: why a file of it could not be fetched
     """
 
     tree: str
     name: str
     stamp: str = ""
     fetched: str = ""
+    refused: str = ""
 
     def __str__(self) -> str:
         return printable(join_url(self.tree, self.name) if is_url(self.tree) else str(Path(self.tree) / self.name))
@@ -170,7 +172,7 @@ def _unused_files(tree: FileTree, recordings: Iterable[str]) -> Mapping[str, str
 def skip_segments(path: RecordingPath, ignore: Iterable[str] = ()) -> list[SkippedFile]:
     """The files of the segments of a multi-segment record that cannot be read, each with what to do."""
     why = f"a part of {PurePosixPath(path.name).name}, which cannot be read; give its own path to read it alone"
-    is_listed = is_url(path.tree) and bool(path.stamp)
+    is_listed = is_url(path.tree) and bool(path.stamp) and not path.tree.lower().endswith(".zip")
     names = segment_files(path) if is_listed else list_segment_files(open_cached(path.tree), path.name)
     return [SkippedFile(str(RecordingPath(path.tree, name)), why) for name in names if not _is_ignored(name, ignore)]
 
@@ -191,11 +193,11 @@ def _explain_rest(tree: FileTree, name: str) -> str:
 def exists(path: RecordingPath) -> bool:
     """Whether this machine sees all files of the recording that existed when it was found, or has fetched it."""
     if is_url(path.tree):
-        return open_cached(path.tree, path.fetched).size(path.name) is not None
+        return bool(path.refused) or open_cached(path.tree, path.fetched).size(path.name) is not None
     folder = Path(path.tree)
     if not folder.is_dir():
         return folder.exists()
-    now = [time_ns for time_ns, _ in _stamps(folder, path.name)]
+    now = [time_ns for time_ns, _ in read_stamps(folder, path.name)]
     before = [time_ns for time_ns, _, _ in (stamp.partition(":") for stamp in path.stamp.split())]
     return (folder / path.name).exists() and all(new for old, new in zip(before, now, strict=False) if old != "0")
 
@@ -209,7 +211,7 @@ def is_settled(path: RecordingPath) -> bool:
     if is_url(path.tree):
         times_ns = [int(stamp.partition(":")[0]) for stamp in path.stamp.split()]
     elif folder.is_dir():
-        times_ns = [time_ns for time_ns, _ in _stamps(folder, path.name)]
+        times_ns = [time_ns for time_ns, _ in read_stamps(folder, path.name)]
     else:
         return True
     age_s = abs(time.time() - max(filter(None, times_ns), default=0) / 1e9)
@@ -220,8 +222,12 @@ def locate(path: str | Path) -> RecordingPath:
     """Location of the one recording that `path` names; raises for a folder, an archive or nothing."""
     path = _resolve(path) if is_url(path) else resolve_sample(path)
     if isinstance(path, str):
-        ((tree, name),) = recordings_at_url(path)
-        return RecordingPath(tree, name)
+        found = list(recordings_at_url(path))
+        if not found or found[0][0] == path:
+            raise RecordingError(
+                f"{path}: expected one recording, found a folder or an archive; add /NAME of one in it"
+            )
+        return RecordingPath(*found[0])
     if path.is_dir() or enclosing_archive(path) == path:
         kind = "a folder" if path.is_dir() else "an archive; add /NAME of a record in it"
         raise RecordingError(f"{path}: expected one recording, found {kind}")
@@ -268,30 +274,19 @@ def _header_of(folder: Path, name: str) -> str:
 
 def _stamp(tree: str, name: str, listed: FileTree | None = None) -> str:
     if is_url(tree):
-        return (
-            listed.stamp(name) if isinstance(listed, ListedFolder) else RemoteStore(tree).stamp("" if listed else name)
-        )
+        is_file = not listed and not tree.lower().endswith(".zip")
+        return listed.stamp(name) if isinstance(listed, ListedFolder) else RemoteStore(tree).stamp(name * is_file)
     folder = Path(tree)
     if folder.is_dir():
-        return " ".join(f"{time_ns}:{size}" for time_ns, size in _stamps(folder, name))
+        return " ".join(f"{time_ns}:{size}" for time_ns, size in read_stamps(folder, name))
     return f"{folder.stat().st_mtime_ns}:{folder.stat().st_size}"
 
 
-def _stamps(folder: Path, name: str) -> list[tuple[int, int]]:
-    """(modification time in ns, size in bytes) of each file of the recording; (0, 0) for one that does not exist."""
-    try:
-        names = list_files(Folder(folder), name)
-    except RecordingError:
-        names = [name]
-    return [_file_stamp(folder / file) for file in names]
-
-
-def _file_stamp(path: Path) -> tuple[int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return 0, 0
-    return found.st_mtime_ns, found.st_size
+def open_recording(path: RecordingPath) -> FileTree:
+    """The folder or archive of a recording; raises for one of which a file was refused."""
+    if path.refused:
+        raise RecordingError(path.refused)
+    return open_cached(path.tree, path.fetched)
 
 
 @lru_cache(maxsize=4)
@@ -299,5 +294,5 @@ def open_cached(tree: str, fetched: str = "") -> FileTree:
     """Open a folder or archive; the last few stay open, since many recordings share one."""
     folder = Path(tree)
     if is_url(tree):
-        return Folder(Path(fetched), tree) if fetched else open_fetched(tree)
+        return open_fetched(tree, fetched)
     return Folder(folder) if folder.is_dir() else open_tree(folder)

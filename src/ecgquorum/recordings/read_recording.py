@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, locate, open_cached
+from ecgquorum.recordings.discovery import ReadFailure, RecordingPath, locate, open_recording
 from ecgquorum.recordings.file_defaults import NO_DEFAULTS, FileDefaults
 from ecgquorum.recordings.readers import read_from
 from ecgquorum.recordings.recording import Recording
@@ -37,4 +37,4 @@ def read(
 
 def read_path(defaults: FileDefaults, as_stated: bool, path: RecordingPath) -> Recording:
     """Read the recording at this path, in this process."""
-    return read_from(open_cached(path.tree, path.fetched), path.name, defaults, as_stated=as_stated)
+    return read_from(open_recording(path), path.name, defaults, as_stated=as_stated)

@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from ecgquorum.errors import RecordingError
-from ecgquorum.recordings.filetree import FileTree
+from ecgquorum.recordings.filetree import FileTree, Folder
 
 HEADER = ".hea"
 SIGNAL_SUFFIXES = (".dat", ".mat")
@@ -83,3 +83,20 @@ def segments_and_signals(tree: FileTree, names: Iterable[str]) -> set[str]:
             except RecordingError:  # one damaged file must not hide the others
                 continue
     return parts
+
+
+def read_stamps(folder: Path, name: str) -> list[tuple[int, int]]:
+    """(modification time in ns, size in bytes) of each file of the recording; (0, 0) for one that does not exist."""
+    try:
+        names = list_files(Folder(folder), name)
+    except RecordingError:
+        names = [name]
+    return [_file_stamp(folder / file) for file in names]
+
+
+def _file_stamp(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size

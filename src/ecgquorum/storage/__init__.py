@@ -2,11 +2,12 @@
 
 from ecgquorum.storage.cache import cache_folder, download, fetch, fetch_to_mirror, mirror_path
 from ecgquorum.storage.file_store import FileStore, LocalStore, RemoteStore, open_store
-from ecgquorum.storage.retries import FileMissingError
+from ecgquorum.storage.retries import FileMissingError, FileRefusedError
 from ecgquorum.storage.urls import is_url, join_url, parse_location
 
 __all__ = [
     "FileMissingError",
+    "FileRefusedError",
     "FileStore",
     "LocalStore",
     "RemoteStore",

@@ -1,12 +1,15 @@
-"""List, read and write files of a store: S3 and Google Cloud Storage by PyArrow, anything else by fsspec.
+"""List, read and write files of a store: S3 and Google Cloud Storage by PyArrow, web servers by aiohttp.
 
-Both are imported when a URL is used for the first time.
+They are imported when a URL is used for the first time.
 """
 
 import hashlib
 import mmap
 import os
+import re
+import secrets
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,17 +19,18 @@ from ecgquorum.errors import StorageError
 from ecgquorum.storage.retries import FileMissingError, call_store
 
 CHUNK = 16 << 20
+_ONE_PUT = 10_000_000
+_PARTIAL = re.compile(r"\.partial-[0-9a-f]{32}$")
 
 Content = bytes | mmap.mmap
 
 
 @dataclass(frozen=True)
 class FileVersion:
-    """Size in bytes, and a number that changes with the content: the time of the last change in ns, or a hash."""
+    """Size in bytes (-1: unknown), and a number that changes with the content: a time in ns, or a hash."""
 
     size: int
     version: int
-    etag: str = ""
 
 
 class Backend(ABC):
@@ -57,13 +61,20 @@ class Backend(ABC):
 def open_backend(url: str) -> Backend:
     """The backend for a URL of this scheme and host, kept while the process lives."""
     scheme = urlsplit(url).scheme
-    return _ArrowBackend(url) if scheme in ("s3", "gs") else _FsspecBackend(scheme)
+    if scheme in ("s3", "gs"):
+        return _ArrowBackend(url)
+    if scheme == "memory":
+        return _MemoryBackend()
+    from ecgquorum.storage.web_server import WebBackend
+
+    return WebBackend(scheme)
 
 
 class _ArrowBackend(Backend):
     """S3 and Google Cloud Storage.
 
-    A put of up to 10 MB is one request; a larger one is a multipart upload, which appears when it is complete.
+    A put of up to 10 MB is one request. A larger one goes to a key beside the file, which is copied when it is whole:
+    PyArrow completes a multipart upload also after a part of it has failed.
     """
 
     def __init__(self, url: str) -> None:
@@ -91,7 +102,11 @@ class _ArrowBackend(Backend):
             found = self._store.get_file_info(self._fs.FileSelector(path, recursive=True))
         except FileNotFoundError:
             return {}
-        return {one.path[len(path) + 1 :]: FileVersion(one.size, one.mtime_ns or 0) for one in found if one.is_file}
+        return {
+            one.path[len(path) + 1 :]: FileVersion(one.size, one.mtime_ns or 0)
+            for one in found
+            if one.is_file and not _PARTIAL.search(one.path)
+        }
 
     def find(self, url: str) -> FileVersion | None:
         try:
@@ -113,12 +128,26 @@ class _ArrowBackend(Backend):
             return version
 
     def put(self, url: str, content: Content) -> None:
+        if len(content) <= _ONE_PUT:
+            self._send(url, content)
+            return
+        partial = f"{url}.partial-{secrets.token_hex(16)}"
+        try:
+            self._send(partial, content)
+            self._store.copy_file(_bucket_path(partial), _bucket_path(url))
+            self._compare_size(url, content)
+        finally:
+            with suppress(Exception):  # listings leave it out
+                self.delete(partial)
+
+    def _send(self, url: str, content: Content) -> None:
         with self._store.open_output_stream(_bucket_path(url)) as stream:
-            stream.write(content)  # all at once: a stream that is closed early would become a whole object
-        found = self.find(url)
-        digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
-        is_hash = found is not None and len(found.etag) == len(digest)  # that of a multipart upload has a suffix
-        if found is None or found.size != len(content) or (is_hash and found.etag != digest):
+            stream.write(content)
+        self._compare_size(url, content)
+
+    def _compare_size(self, url: str, content: Content) -> None:
+        found = self.find(url)  # an ETag is no MD5 of an encrypted object
+        if found is None or found.size != len(content):
             raise ConnectionError("the file in the store is not the one that was sent")
 
     def delete(self, url: str) -> None:
@@ -132,65 +161,52 @@ def _bucket_path(url: str) -> str:
 def _arrow_version(source: Any) -> FileVersion:
     known = {name: value.decode() for name, value in (source.metadata() or {}).items()}
     etag = known.get("ETag", "").strip('"') or known.get("etag", "")
-    return FileVersion(source.size(), _number(etag or known.get("Last-Modified", "")), etag)
+    return FileVersion(source.size(), number_version(etag or known.get("Last-Modified", "")))
 
 
-def _number(text: str) -> int:
+def number_version(text: str) -> int:
+    """A number for an ETag or a date; 0 for none."""
     return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16) if text else 0
 
 
-class _FsspecBackend(Backend):
-    """http and https, to read only, and the memory of this process."""
+class _MemoryBackend(Backend):
+    """The memory of this process, for tests."""
 
-    def __init__(self, scheme: str) -> None:
-        import fsspec
-
+    def __init__(self) -> None:
         try:
-            self._store = fsspec.filesystem(scheme)
+            import fsspec
         except ImportError:
-            raise StorageError(f'{scheme}://: needs further packages: pip install "ecgquorum[cloud]"') from None
-        self._scheme = scheme
+            raise StorageError('memory://: needs further packages: pip install "ecgquorum[cloud]"') from None
+        self._store = fsspec.filesystem("memory")
 
     def list_files(self, url: str) -> dict[str, FileVersion]:
         folder = self._store._strip_protocol(url).rstrip("/")
         try:
-            self._store.invalidate_cache()
-            found = self._store.find(f"{folder}/" if self._scheme != "memory" else folder, detail=True)
+            found = self._store.find(folder, detail=True)
         except FileNotFoundError:
             return {}
-        infos = {name: info if info.get("size") is not None else self._store.info(name) for name, info in found.items()}
-        return {
-            name[len(folder) + 1 :]: _fsspec_version(info) for name, info in infos.items() if len(name) > len(folder)
-        }
+        return {name[len(folder) + 1 :]: _memory_version(info) for name, info in found.items()}
 
     def find(self, url: str) -> FileVersion | None:
         try:
             info = self._store.info(self._store._strip_protocol(url))
         except FileNotFoundError:
             return None
-        return _fsspec_version(info) if info.get("type") == "file" else None
+        return _memory_version(info) if info.get("type") == "file" else None
 
     def read_into(self, url: str, file: Any) -> FileVersion:
         found = self.find(url)
         if found is None:
             raise FileMissingError(f"{url}: no such file")
-        content = self._store.cat_file(self._store._strip_protocol(url))
-        if found.size not in (-1, len(content)):
-            raise ConnectionError("the file ended early")
-        file.write(content)
+        file.write(self._store.cat_file(self._store._strip_protocol(url)))
         return found
 
     def put(self, url: str, content: Content) -> None:
-        if self._scheme in ("http", "https"):
-            raise StorageError(f"{url}: files can be read from a web server, not written; name a bucket or a folder")
         self._store.pipe_file(self._store._strip_protocol(url), bytes(content))
 
     def delete(self, url: str) -> None:
         self._store.rm_file(self._store._strip_protocol(url))
 
 
-def _fsspec_version(info: dict[str, Any]) -> FileVersion:
-    etag = str(info.get("ETag") or info.get("etag") or "").strip('"')
-    changed = etag or str(info.get("mtime") or info.get("created") or info.get("LastModified") or "")
-    size = info.get("size")
-    return FileVersion(-1 if size is None else int(size), _number(changed or "unknown"), etag)
+def _memory_version(info: dict[str, Any]) -> FileVersion:
+    return FileVersion(int(info["size"]), number_version(str(info["created"])))

@@ -1,7 +1,7 @@
 """Copies on this machine of files in stores.
 
 CACHE/objects/KEY/NAME     a file by the hash of its URL and version: an earlier version is never taken for a later one
-CACHE/mirror/SCHEME/HOST/  files by their names: headers and archives of recordings
+CACHE/mirror/SCHEME/HOST/  files by their names: headers of recordings
 CACHE/fetched/             recordings that are being read
 CACHE/outputs/             folders that a command writes before it puts their files
 
@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
-from ecgquorum.errors import StorageError
 from ecgquorum.storage.backends import open_backend
-from ecgquorum.storage.retries import FileMissingError, call_store
+from ecgquorum.storage.retries import FileMissingError, FileRefusedError, call_store
 from ecgquorum.storage.urls import parse_location
 
 _LONGEST = 240  # of the 255 bytes that file systems allow
@@ -45,7 +44,7 @@ def fetch(location: str | Path) -> Path:
         raise FileMissingError(f"{url}: no such file")
     key = hashlib.sha256(f"{url}\0{found.size}\0{found.version}".encode()).hexdigest()
     path = cache_folder() / "objects" / key / url.rpartition("/")[2]
-    if not path.is_file():
+    if not path.is_file() or found.size not in (-1, path.stat().st_size):  # one that was cut short later
         download(url, path)
     return path
 
@@ -64,9 +63,9 @@ def mirror_path(url: str) -> Path:
     """Where `fetch_to_mirror` puts a file, or the files of a folder."""
     parts = urlsplit(url)
     inner = url.partition("://")[2].partition("/")[2]
-    names = [name for name in inner.split("/") if name]
-    if any(name in (".", "..") or "\0" in name or len(name.encode()) > _LONGEST for name in names):
-        raise StorageError(f"{url}: a file of this name cannot be stored on this machine")
+    names = inner.rstrip("/").split("/") if inner.strip("/") else []
+    if any(name in ("", ".", "..") or "\0" in name or len(name.encode()) > _LONGEST for name in names):
+        raise FileRefusedError(f"{url}: a file of this name cannot be stored on this machine")
     return cache_folder().joinpath("mirror", parts.scheme, parts.netloc or "-", *names)
 
 

@@ -24,6 +24,7 @@ _TRANSIENT = (
     "REQUEST_TIME_TOO_SKEWED",
 )
 _DENIED = ("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "MISSING_AUTHENTICATION_TOKEN")
+_ONE_FILE = ("access denied", "HTTP status 403", "PermissionError")
 _STATUS = re.compile(r"HTTP status (?:code:? )?(\d\d\d)")
 
 T = TypeVar("T")
@@ -31,6 +32,10 @@ T = TypeVar("T")
 
 class FileMissingError(StorageError):
     """There is no file of this name."""
+
+
+class FileRefusedError(StorageError):
+    """This file cannot be had, though others may: access to it is denied, or its name cannot be stored here."""
 
 
 def call_store(url: str, attempt: Callable[[], T]) -> T:
@@ -41,11 +46,13 @@ def call_store(url: str, attempt: Callable[[], T]) -> T:
         except FileNotFoundError:
             raise FileMissingError(f"{url}: no such file") from None
         except Exception as error:
-            if not isinstance(error, (OSError, *_client_errors())):
+            if not isinstance(error, (OSError, *_web_errors(), *_arrow_errors())):
                 raise
             code = describe_error(error)
             if not is_transient(error):
-                raise StorageError(f"{url}: {_explain(error, code)}") from None
+                is_alone = _is_denied(error) and code in _ONE_FILE  # a wrong key concerns all files
+                kind = FileRefusedError if is_alone else StorageError
+                raise kind(f"{url}: {_explain(error, code)}") from None
             if number == TRIES:
                 raise StorageError(
                     f"{url}: no answer after {TRIES} attempts ({code}); run the same command again later"
@@ -76,13 +83,26 @@ def is_transient(error: BaseException) -> bool:
         return True
     if status := _status(error):
         return status == 429 or status >= 500
-    return isinstance(error, (ConnectionError, TimeoutError, *_client_errors()))
+    is_wrong = isinstance(error, ValueError)  # a URL that the client cannot parse
+    return isinstance(error, (ConnectionError, TimeoutError, *_web_errors())) and not is_wrong
 
 
-def _client_errors() -> tuple[type[BaseException], ...]:
+def _web_errors() -> tuple[type[BaseException], ...]:
     """Errors of the web client, if it is loaded; no other code raises them."""
     aiohttp = sys.modules.get("aiohttp")
     return (aiohttp.ClientError,) if aiohttp else ()
+
+
+def _arrow_errors() -> tuple[type[BaseException], ...]:
+    """Errors of PyArrow, if it is loaded: names that it cannot parse, and what a store cannot do."""
+    arrow = sys.modules.get("pyarrow")
+    return (arrow.ArrowException,) if arrow else ()
+
+
+def _is_denied(error: BaseException) -> bool:
+    found = _CODE.search(str(error))
+    name = found[1] if found else ""
+    return name in _DENIED or _status(error) in (401, 403) or isinstance(error, PermissionError)
 
 
 def _explain(error: BaseException, code: str) -> str:
@@ -90,8 +110,10 @@ def _explain(error: BaseException, code: str) -> str:
     name = found[1] if found else ""
     if name == "NO_SUCH_BUCKET" or ("Bucket '" in str(error) and "not found" in str(error)):
         return "there is no such bucket; check its name"
-    if name in _DENIED or _status(error) in (401, 403) or isinstance(error, PermissionError):
+    if _is_denied(error):
         return "access denied; check the credentials (docs/scaling.md) and the rights of their owner"
+    if isinstance(error, ValueError):
+        return "expected names that can be requested, found one with an empty part (//) or a wrong character"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return f"the store refuses the request ({code})"

@@ -22,6 +22,7 @@ from ecgquorum.storage import RemoteStore, cache_folder, parse_location
 from ecgquorum.triage.journal import Journal, JournalEntry
 
 PARTS = "journal-parts"
+LOG = "triage.log"
 _JOURNAL = "journal.sqlite"
 
 
@@ -59,6 +60,13 @@ def publish_output(out: str | Path) -> None:
             store.delete(name)
 
 
+def forget_erased(out: str | Path) -> None:
+    """Remove what this machine keeps of the output at a URL if it was erased there; call it before a log is opened."""
+    location = parse_location(out)
+    if isinstance(location, str) and _JOURNAL not in RemoteStore(location).list_files():
+        shutil.rmtree(output_folder(location), ignore_errors=True)
+
+
 class RemoteJournal(Journal):
     """A journal on this machine, made from what is at a URL; every group that is added is put there as a part."""
 
@@ -67,8 +75,11 @@ class RemoteJournal(Journal):
         folder = output_folder(url)
         there = self._store.list_files()
         path = folder / _JOURNAL
-        for old in folder.glob(f"{_JOURNAL}*"):
-            old.unlink()  # another machine may have continued since
+        for old in folder.glob(f"{_JOURNAL}*" if _JOURNAL in there else "*"):
+            if old.is_dir():
+                shutil.rmtree(old)
+            elif old.name != LOG:  # which is open; another machine may have continued, or the output was erased
+                old.unlink()
         if _JOURNAL in there:
             folder.mkdir(parents=True, exist_ok=True)
             with self._store.open(_JOURNAL) as fetched:
