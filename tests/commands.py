@@ -6,6 +6,7 @@ They are forked from a server that has loaded PyTorch, which takes longer than m
 import multiprocessing
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import weakref
@@ -62,6 +63,7 @@ class Command:
 
 
 def _run(arguments, files, cwd, packages, threads, new_session):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the process that started the server ignores
     if new_session:
         os.setsid()
     for number, path in enumerate(files, start=1):
