@@ -8,7 +8,7 @@ import pytest
 from ecgquorum import simulate, write
 from tests.conftest import REPOSITORY
 
-HEAVY = ("torch", "ray", "optuna", "fastapi", "sqlalchemy", "scipy.signal")
+HEAVY = ("torch", "ray", "optuna", "fastapi", "sqlalchemy", "scipy.signal", "ecgquorum.recipes.training")
 PRINT_HEAVY = f"""
 import sys
 from ecgquorum.cli import main
@@ -38,7 +38,6 @@ def imported(tmp_path):
         ["--help"],
         ["--version"],
         ["train", "--help"],
-        ["card", "physionet2017"],
         ["simulate", "N", "--out", "n.csv", "--seconds", "2"],
         ["convert", "sample:af", "af.edf"],
         ["plot", "sample:af"],
@@ -64,6 +63,10 @@ def test_nothing_heavy_is_imported(imported, arguments):
 )
 def test_missing_files_import_nothing_heavy(imported, arguments):
     assert imported(*arguments, code=1) == set()
+
+
+def test_a_card_is_shown_without_pytorch(imported):
+    assert imported("card", "physionet2017") == {"ecgquorum.recipes.training"}
 
 
 def test_a_cohort_is_shown_without_pytorch(imported, tiny_cohort):

@@ -10,12 +10,12 @@ from ecgquorum.cli.console import print_line, print_scorecard
 from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
 from ecgquorum.errors import RecipeError, ScorecardError
 from ecgquorum.progress import console_progress
-from ecgquorum.recipes import EvaluationRecipe, load_study
 
 if TYPE_CHECKING:
     import torch
 
     from ecgquorum import Cohort, Ensemble, MappedCohort
+    from ecgquorum.recipes import EvaluationRecipe
 
 
 @app.command(rich_help_panel=ENSEMBLES)
@@ -95,6 +95,7 @@ def evaluate(
     """
     from ecgquorum import Cohort
     from ecgquorum.evaluation import evaluate_recipe
+    from ecgquorum.recipes import EvaluationRecipe, load_study
     from ecgquorum.training import choose_device
 
     shifted = corruptions is not None or ood is not None
@@ -204,7 +205,7 @@ def _load_ensembles(runs: list[str], member: str | None, device: "torch.device")
     return given | named
 
 
-def _map_labels(cohort: "Cohort", path: Path, ensemble: "Ensemble", evaluation: EvaluationRecipe) -> "MappedCohort":
+def _map_labels(cohort: "Cohort", path: Path, ensemble: "Ensemble", evaluation: "EvaluationRecipe") -> "MappedCohort":
     """Map the cohort's classes, leads and rate to those of the ensemble, and print what was mapped."""
     from ecgquorum import MappedCohort, load_label_map
 

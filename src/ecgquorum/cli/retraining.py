@@ -11,7 +11,7 @@ from ecgquorum.cli.application import DESK, INTERRUPTED, Device, app, split_name
 from ecgquorum.cli.console import err, print_build_report, print_cohort, print_line, print_warning
 from ecgquorum.cli.desk import Database, check_extra
 from ecgquorum.progress import console_progress
-from ecgquorum.recipes import load_recipe, recipe_names
+from ecgquorum.recipes import recipe_names
 
 if TYPE_CHECKING:
     from ecgquorum.service.proportions import Proportion
@@ -41,6 +41,7 @@ def retrain(
     never trained on. Verdicts that are not one class are left out and counted. A patient's recordings stay in one part.
     """
     check_extra()
+    from ecgquorum.recipes import load_recipe
     from ecgquorum.service.retraining import RetrainingOptions
     from ecgquorum.service.retraining import retrain as run
 

@@ -4,7 +4,7 @@ import shlex
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,10 @@ from ecgquorum.cli.application import (
 from ecgquorum.cli.console import err, print_line, print_scorecard
 from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
 from ecgquorum.errors import ClusterError
-from ecgquorum.recipes import Recipe, load_recipe, load_study, recipe_names
+from ecgquorum.recipes import recipe_names
+
+if TYPE_CHECKING:
+    from ecgquorum.recipes import Recipe
 
 
 @app.command(rich_help_panel=DATA)
@@ -54,6 +57,7 @@ def study(
     """
     from ecgquorum import Cohort
     from ecgquorum.progress import console_progress
+    from ecgquorum.recipes import load_study
     from ecgquorum.study import run_study
 
     loaded = load_study(study)
@@ -109,6 +113,7 @@ def train(
     of threads. Under torchrun, or with --ranks, several processes train each member together.
     """
     from ecgquorum.parallel import distributed
+    from ecgquorum.recipes import load_recipe
 
     if address is not None and n_ranks is None:
         raise ClusterError("--address needs --ranks: give the number of processes, such as --ranks 2")
@@ -131,7 +136,7 @@ def train(
 
 
 def _train(
-    recipe: Recipe,
+    recipe: "Recipe",
     cohort: str,
     out: Path,
     resume: bool,
@@ -168,7 +173,7 @@ def _train(
     return float(load_ensemble(out, member=recipe.member.kind).card["tune_accuracy"])
 
 
-def _train_as_rank(recipe: Recipe, cohort: str, out: Path, options: dict[str, Any]) -> None:
+def _train_as_rank(recipe: "Recipe", cohort: str, out: Path, options: dict[str, Any]) -> None:
     """Train as one of several processes."""
     from ecgquorum import Cohort, train_ensemble
 

@@ -19,7 +19,6 @@ from ecgquorum.cli.application import (
 )
 from ecgquorum.cli.console import err, print_line, print_table, print_warning
 from ecgquorum.cli.executor_options import Address, ExecutorOption, Threads, Where, Workers, choose_executor
-from ecgquorum.recipes import load_study
 
 if TYPE_CHECKING:
     from ecgquorum.tuning import Search, Trial
@@ -57,6 +56,7 @@ def tune(
     """
     from ecgquorum import Cohort
     from ecgquorum.progress import console_progress
+    from ecgquorum.recipes import load_study
     from ecgquorum.tuning import TuningOptions
     from ecgquorum.tuning import tune as search_recipes
 

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError
@@ -30,14 +30,16 @@ from ecgquorum.ensemble.risk import RiskModel
 from ecgquorum.errors import BundleError, EcgQuorumError
 from ecgquorum.members import MEMBERS, BandFilter, FilteredMember, MemberFactory, build_member
 from ecgquorum.preprocessing import InputSpec
-from ecgquorum.recipes import Recipe
+
+if TYPE_CHECKING:
+    from ecgquorum.recipes import Recipe
 
 
 def save_bundle(
     ensemble: Ensemble,
     path: str | Path,
     *,
-    recipe: Recipe | None = None,
+    recipe: "Recipe | None" = None,
     facts: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write the ensemble to the folder `path`; the card is written last, so that no half bundle ever loads.

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from ecgquorum.errors import RecipeError
 from ecgquorum.recipes.error_messages import explain_errors
+from ecgquorum.recipes.names import recipe_names
 from ecgquorum.recipes.study import Study
 from ecgquorum.recipes.training import Recipe
 
@@ -33,12 +34,6 @@ def load_study(path_or_name: str | Path) -> Study:
 def load_recipe(path_or_name: str | Path) -> Recipe:
     """Read a training recipe; of a study's file, the part about training."""
     return load_study(path_or_name).recipe
-
-
-def recipe_names() -> list[str]:
-    """Return the names of the recipes that ship with ecgquorum."""
-    entries = (files("ecgquorum") / "recipes").iterdir()
-    return sorted(entry.name.removesuffix(".toml") for entry in entries if entry.name.endswith(".toml"))
 
 
 def parse_study(text: str, where: str = "recipe") -> Study:
