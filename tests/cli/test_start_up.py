@@ -57,7 +57,6 @@ def test_nothing_heavy_is_imported(imported, arguments):
         ["predict", "sample:none"],
         ["plot", "missing.hea"],
         ["cohort", "info", "nowhere"],
-        ["card", "nowhere"],
     ],
     ids=" ".join,
 )
@@ -67,6 +66,7 @@ def test_missing_files_import_nothing_heavy(imported, arguments):
 
 def test_a_card_is_shown_without_pytorch(imported):
     assert imported("card", "physionet2017") == {"ecgquorum.recipes.training"}
+    assert imported("card", "nowhere", code=1) == {"ecgquorum.recipes.training"}
 
 
 def test_a_cohort_is_shown_without_pytorch(imported, tiny_cohort):
