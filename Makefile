@@ -52,8 +52,8 @@ mutate: install-all  ## small errors in a copy of the package: do the tests noti
 campaign: install-all  ## kills, damaged files, full disks and large inputs, in about an hour; see docs/reliability.md
 	$(BIN)/python -m tests.campaign --minutes 60
 
-bench: install-all  ## speed, as ratios to the published code; needs an idle machine
-	$(BIN)/python -m benchmarks
+bench: install-all  ## speed, as ratios to the published code and to version 0.1, and a plot of growth; needs an idle machine
+	$(BIN)/python -m benchmarks --plot runs/growth.png
 
 check: install-all site  ## format, lint, types, layers, the documentation site
 	$(BIN)/ruff format --check .

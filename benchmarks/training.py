@@ -9,7 +9,7 @@ same at every length, so its ratio at 60 s is closer to 1 than the one printed.
 
 import argparse
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -20,9 +20,10 @@ from ecgquorum.preprocessing import InputSpec
 from ecgquorum.recipes import Recipe, parse_recipe
 from ecgquorum.training import PhaseContext, check_trainable
 
-from .alternating import ratios
+from .measuring import ratios
 
-BATCH = 64
+BATCH, N_EARLIER = 64, 2
+STRATEGIES = ("baseline", "dec", "dec by logits", "part", "dec+part")
 AIMS = {"compact": {"dec": 1.05, "part": 1.02}, "dilated": {"dec": 1.02, "part": 1.01}}
 SECONDS = {"compact": 30.0, "dilated": 3.0}
 
@@ -33,7 +34,11 @@ def make_step(recipe: Recipe, cohort: Cohort, batch: Batch) -> Callable[[], None
     member = plan.build_member(cohort, 2)
     spec = InputSpec(cohort.leads, cohort.rate_hz, "microvolt", SECONDS[recipe.member.kind])
     n_features = count_features(member, cohort.batch([0], spec).signal)
-    stored = [torch.randn(len(cohort.part("train")), n_features) for _ in range(2)] if "dec" in recipe.parts else []
+    earlier: list[torch.Tensor | torch.nn.Module] = []
+    if "dec" in recipe.parts:
+        by_logits = any(part.uses_earlier_logits for part in plan.strategy.parts)
+        stored = torch.randn(len(cohort.part("train")), n_features)
+        earlier = [plan.build_member(cohort, k) if by_logits else stored for k in range(N_EARLIER)]
     context = PhaseContext(
         members=[member],
         indices=[2],
@@ -42,7 +47,7 @@ def make_step(recipe: Recipe, cohort: Cohort, batch: Batch) -> Callable[[], None
         spec=spec,
         options=recipe.training,
         strategy=plan.strategy,
-        earlier=[stored],
+        earlier=[earlier],
         device=torch.device("cpu"),
         seed=0,
         stream=("benchmark",),
@@ -62,14 +67,21 @@ def make_step(recipe: Recipe, cohort: Cohort, batch: Batch) -> Callable[[], None
     return step
 
 
-def measure_steps(kind: str, cohort: Cohort, rounds: int) -> dict[str, float]:
-    """Return the step time of each strategy, divided by the baseline's."""
-    recipe = parse_recipe(f'name = "benchmark"\n[member]\nkind = "{kind}"\n[strategies.dec]\nform = "paper"')
+def measure_steps(kind: str, cohort: Cohort, rounds: int, strategies: Sequence[str] = STRATEGIES) -> dict[str, float]:
+    """Return the step time of each strategy, divided by the first one's.
+
+    "dec" has the paper's form, with stored features; "dec by logits" runs the earlier members in every step.
+    """
+
+    def load(strategy: str) -> Recipe:
+        name, _, form = strategy.partition(" by ")
+        text = f'name = "benchmark"\n[member]\nkind = "{kind}"\n[strategies.dec]\nform = "{form or "paper"}"'
+        return parse_recipe(text).with_strategy(name)
+
     signal = torch.randn(BATCH, 1, round(SECONDS[kind] * cohort.rate_hz)) * 200
     valid = torch.ones(BATCH, 1, signal.shape[2], dtype=torch.bool)
     batch = Batch(signal, valid, torch.arange(BATCH) % 4)
-    variants = {s: make_step(recipe.with_strategy(s), cohort, batch) for s in ("baseline", "dec", "part", "dec+part")}
-    return ratios(variants, rounds)
+    return ratios({strategy: make_step(load(strategy), cohort, batch) for strategy in strategies}, rounds)
 
 
 def main() -> None:

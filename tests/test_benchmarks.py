@@ -1,22 +1,25 @@
 """Benchmarks run, and operations are counted instead of times."""
 
 from contextlib import nullcontext
+from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import __main__ as main
-from benchmarks.alternating import ratios
+from benchmarks import attack_table, compact, growth, paper_network, previous, waiting
 from benchmarks.capacity import Assumptions, Plan, format_plan, parse_assumptions
+from benchmarks.measuring import ratios
 from benchmarks.published import Published, multiplications
 from benchmarks.training import measure_steps
+from ecgquorum import read, simulate, write
 from ecgquorum.members import CompactMember, DilatedMember, freeze
 
 
 def test_ratios_divide_times_by_the_first_variant(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr("benchmarks.alternating.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("benchmarks.measuring.time.perf_counter", lambda: clock[0])
 
     def take(seconds):
         clock[0] += seconds
@@ -72,19 +75,69 @@ def test_padding_is_not_computed():
     assert counts[1] < counts[0] / 4
 
 
+def test_recordings_of_mixed_lengths_are_not_padded_to_the_longest():
+    """The guard of prediction: by length, samples that are computed are nearly those that there are."""
+    ensemble, random = compact.make_ensemble(1, 60.0), np.random.default_rng(0)
+    lengths = [60, 10, 10, 10] * 32
+    signals = [random.normal(size=(1, seconds * 300)).astype(np.float32) for seconds in lengths]
+    ids = [str(i) for i in range(len(signals))]
+    ensemble.predict_prepared(ids[:2], signals[:2])  # folds the weights
+    one = operations(lambda: ensemble.predict_prepared(["60 s"], signals[:1]))
+    in_order = operations(lambda: previous.predict_in_order(ensemble, signals))
+    by_length = operations(lambda: ensemble.predict_prepared(ids, signals))
+    assert in_order / one == pytest.approx(128, rel=0.01)
+    assert by_length / one < 1.1 * sum(lengths) / 60
+
+
+def test_paths_of_the_previous_release_give_what_the_present_ones_give(tmp_path):
+    made = simulate("N", seed=1, seconds=12, leads=("ECG",)).recording
+    write(made, tmp_path / "n.hea")
+    assert previous.read_wfdb(tmp_path / "n.hea") == pytest.approx(read(tmp_path / "n.hea").signal, abs=1e-6)
+    ensemble, random = compact.make_ensemble(2), np.random.default_rng(0)
+    signals = [random.normal(size=(1, n)).astype(np.float32) * 100 for n in (9000, 3000, 6000)]
+    expected = ensemble.predict_prepared(["a", "b", "c"], signals).member_probs
+    assert previous.predict_in_order(ensemble, signals) == pytest.approx(expected, abs=1e-5)
+
+
 def test_the_comparison_with_the_published_network_runs(monkeypatch, capsys):
-    monkeypatch.setattr(main, "N_SAMPLES", 600)
-    main._compare_with_published(rounds=1, peak=1e11)
-    main._compare_small_parts(rounds=1)
-    assert capsys.readouterr().out.count("\n") == 11
-    assert len(main._ensemble(3).members) == 3
+    monkeypatch.setattr(paper_network, "N_SAMPLES", 600)
+    paper_network.compare_networks(rounds=1, peak=1e11)
+    paper_network.compare_small_parts(rounds=1)
+    assert capsys.readouterr().out.count("\n") == 12
+
+
+def test_the_attack_table_is_timed_by_some_recordings(monkeypatch, capsys):
+    monkeypatch.setattr(attack_table, "_RECORDS", 1)
+    monkeypatch.setattr(attack_table, "PGD", partial(attack_table.PGD, n_steps=1))
+    monkeypatch.setattr(attack_table, "SAP", partial(attack_table.SAP, n_steps=1))
+    attack_table.measure()
+    assert "853 recordings, by some (min)" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_commands_are_timed(monkeypatch, capsys):
+    monkeypatch.setattr(waiting, "N_FEW", 3)
+    monkeypatch.setattr(waiting, "N_MANY", 40)
+    monkeypatch.setattr(waiting, "_MIXED", 4)
+    waiting.measure(rounds=1)
+    assert capsys.readouterr().out.count("files a second between 3 and 40") == 2
+
+
+@pytest.mark.slow
+def test_growth_is_drawn(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(growth, "FILES", (2, 4))
+    monkeypatch.setattr(growth, "LENGTHS_S", (2, 4))
+    monkeypatch.setattr(growth, "MEMBERS", (1, 2))
+    growth.measure(tmp_path / "plots" / "growth.png")
+    assert (tmp_path / "plots" / "growth.png").read_bytes()[:4] == b"\x89PNG"
+    assert "triage of 2, 4 files, 1 of the cores" in capsys.readouterr().out
 
 
 def test_a_training_step_of_every_strategy_can_be_timed(tiny_cohort, monkeypatch):
     monkeypatch.setattr("benchmarks.training.BATCH", 36)
     monkeypatch.setattr("benchmarks.training.SECONDS", {"compact": 2.0})
     found = measure_steps("compact", tiny_cohort, 1)
-    assert list(found) == ["baseline", "dec", "part", "dec+part"]
+    assert list(found) == ["baseline", "dec", "dec by logits", "part", "dec+part"]
     assert all(ratio > 0 for ratio in found.values())
 
 
