@@ -1,5 +1,7 @@
 """Storage and triage against moto, an S3 server that other people wrote."""
 
+import urllib.request
+
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
@@ -23,6 +25,7 @@ class MotoServer:
         self.client = boto3.client(
             "s3", endpoint_url=self.url, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
         )
+        urllib.request.urlopen(urllib.request.Request(f"{self.url}/moto-api/reset", method="POST")).close()  # noqa: S310
         self.client.create_bucket(Bucket=bucket)
 
     environment, put_folder = S3Server.environment, S3Server.put_folder
