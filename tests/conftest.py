@@ -34,7 +34,7 @@ REAL_DATA = Path(os.environ.get("ECGQUORUM_DATA", REPOSITORY.parent / "shared" /
 
 RAY_FILES = [
     f"tests/parallel/test_{name}.py"
-    for name in ("executors", "on_two_machines", "ray_connection", "without_shared_disk")
+    for name in ("executors", "on_two_machines", "ray_connection", "ray_train", "without_shared_disk")
 ]
 
 TINY_RECIPE = """
