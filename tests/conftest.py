@@ -106,6 +106,17 @@ def pytest_xdist_make_scheduler(config, log):
     return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
+@pytest.fixture(scope="session", autouse=True)
+def few_masking_steps():
+    """Checks for gradient masking with fewer steps, or else most evaluations would do little else.
+
+    Their own tests take all steps.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ecgquorum.evaluation.gradient_masking.STEPS", (0, 1, 2, 5, 10))
+        yield
+
+
 class Recorder:
     """A `Progress` that records its reports."""
 
@@ -235,6 +246,16 @@ def leave_out_figures(patch):
 @pytest.fixture
 def no_figures(monkeypatch):
     leave_out_figures(monkeypatch)
+
+
+def try_one_weight(patch):
+    """Fits of the risk that try one weight of natural recordings, which is most of their time."""
+    patch.setattr("ecgquorum.training.risk_choice.NATURAL_WEIGHTS", ())
+
+
+@pytest.fixture
+def quick_risk(monkeypatch):
+    try_one_weight(monkeypatch)
 
 
 @pytest.fixture
