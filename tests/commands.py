@@ -5,11 +5,14 @@ They are forked from a server that has loaded PyTorch, which takes longer than m
 
 import multiprocessing
 import os
+import secrets
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import weakref
+from contextlib import suppress
 from pathlib import Path
 
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -25,13 +28,25 @@ class Command:
     packages:    folders from which it can import, as if they were installed
     threads:     of PyTorch; None: as many as it takes by itself
     new_session: it and the processes it starts are a group of their own, with its process id
+    environment: variables to set; None removes one
+    function:    of a module, to be called instead of the command line, with the same `sys.argv`
     """
 
-    def __init__(self, *arguments, cwd=".", packages=(), threads=None, new_session=False):
+    def __init__(
+        self,
+        *arguments,
+        cwd=".",
+        packages=(),
+        threads=None,
+        new_session=False,
+        environment=None,
+        function=None,
+    ):
         folder = tempfile.mkdtemp()
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._files = [str(Path(folder) / name) for name in ("stdout", "stderr")]
-        given = (list(map(str, arguments)), self._files, str(cwd), list(map(str, packages)), threads, new_session)
+        place = (self._files, str(cwd), list(map(str, packages)), environment or {})
+        given = (function or _run_command_line, list(map(str, arguments)), place, threads, new_session)
         self._process = _CONTEXT.Process(target=_run, args=given)
         self._process.start()
         self.pid = self._process.pid
@@ -62,8 +77,9 @@ class Command:
         return Path(self._files[1]).read_text()
 
 
-def _run(arguments, files, cwd, packages, threads, new_session):
+def _run(function, arguments, place, threads, new_session):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the process that started the server ignores
+    files, cwd, packages, environment = place
     if new_session:
         os.setsid()
     for number, path in enumerate(files, start=1):
@@ -73,11 +89,29 @@ def _run(arguments, files, cwd, packages, threads, new_session):
         import torch
 
         torch.set_num_threads(threads)
+    for name, value in environment.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
     sys.path[:0] = packages
     os.environ["PYTHONPATH"] = os.pathsep.join([*packages, *filter(None, [os.environ.get("PYTHONPATH")])])
     sys.argv = ["ecgquorum", *arguments]
-    from ecgquorum.cli import main
     from ecgquorum.parallel.process_guard import die_with_parent
 
     die_with_parent()
+    function()
+
+
+def _run_command_line():
+    from ecgquorum.cli import main
+
     main()
+
+
+def free_port():
+    """A port below those that systems give to outgoing connections, one of which could take it before a server does."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port

@@ -34,7 +34,7 @@ REAL_DATA = Path(os.environ.get("ECGQUORUM_DATA", REPOSITORY.parent / "shared" /
 
 RAY_FILES = [
     f"tests/parallel/test_{name}.py"
-    for name in ("executors", "on_two_machines", "ray_connection", "without_shared_disk")
+    for name in ("executors", "on_two_machines", "ray_connection", "ray_train", "without_shared_disk")
 ]
 
 TINY_RECIPE = """
@@ -104,6 +104,17 @@ def pytest_xdist_make_scheduler(config, log):
             return "tests/parallel on Ray" if file in RAY_FILES else file
 
     return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_masking_steps():
+    """Checks for gradient masking with fewer steps, or else most evaluations would do little else.
+
+    Their own tests take all steps.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ecgquorum.evaluation.gradient_masking.STEPS", (0, 1, 2, 5, 10))
+        yield
 
 
 class Recorder:
@@ -235,6 +246,16 @@ def leave_out_figures(patch):
 @pytest.fixture
 def no_figures(monkeypatch):
     leave_out_figures(monkeypatch)
+
+
+def try_one_weight(patch):
+    """Fits of the risk that try one weight of natural recordings, which is most of their time."""
+    patch.setattr("ecgquorum.training.risk_choice.NATURAL_WEIGHTS", ())
+
+
+@pytest.fixture
+def quick_risk(monkeypatch):
+    try_one_weight(monkeypatch)
 
 
 @pytest.fixture

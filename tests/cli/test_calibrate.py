@@ -8,6 +8,8 @@ from ecgquorum import SplitOptions, build_cohort, load_ensemble, open_source, re
 from ecgquorum.errors import PolicyError
 from ecgquorum.triage import policy_of
 
+pytestmark = pytest.mark.usefixtures("quick_risk")
+
 
 @pytest.fixture(scope="module")
 def cohort(tmp_path_factory):

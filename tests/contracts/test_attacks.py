@@ -15,18 +15,18 @@ from ecgquorum.errors import AttackError
 from ecgquorum.members import BandFilter, CompactMember, rings
 from ecgquorum.preprocessing import InputSpec
 
-N_SAMPLES = 1200
+N_SAMPLES = 600
 EPSILON = 20.0
 ATTACKS = {
     "pgd": PGD,
     "pgd restarted": lambda epsilon, **options: PGD(epsilon, random_start=True, restarts=2, best=True, **options),
     "pgd l2": lambda epsilon: PGD(_length(epsilon), norm="l2"),
-    "sap": lambda epsilon: SAP(epsilon, n_steps=20),
-    "sap alone": lambda epsilon: SAP(epsilon, pairs=True, from_pgd=False, n_steps=20),
+    "sap": lambda epsilon: SAP(epsilon, n_steps=10),
+    "sap alone": lambda epsilon: SAP(epsilon, pairs=True, from_pgd=False, n_steps=15),
     "apgd": lambda epsilon: APGD(epsilon, n_steps=25),
     "apgd dlr": lambda epsilon: APGD(epsilon, n_steps=25, objective="dlr"),
     "apgd l2": lambda epsilon: APGD(_length(epsilon), n_steps=25, norm="l2"),
-    "square": lambda epsilon: Square(epsilon, n_queries=150),
+    "square": lambda epsilon: Square(epsilon, n_queries=100),
     "confident": lambda epsilon: ConfidentPGD(epsilon, n_steps=20),
     "worst": lambda epsilon: WorstCase(epsilon, attacks=(PGD(epsilon), Square(epsilon, n_queries=20))),
 }
@@ -40,14 +40,14 @@ def _length(epsilon):
 @pytest.fixture(scope="module")
 def ensemble():
     torch.manual_seed(0)
-    members = [CompactMember(2, 3, 300.0, width=0.25) for _ in range(2)]
+    members = [CompactMember(2, 3, 300.0, width=0.125) for _ in range(2)]
     members[1] = BandFilter(rings(300.0, 0), 300.0).then(members[1])
     for member in members:
         member.train()
         with torch.no_grad():  # batch-norm statistics of some real size
             for _ in range(20):
                 member(torch.randn(8, 2, N_SAMPLES) * 200)
-    return Ensemble(members, "abc", InputSpec(("I", "II"), 300.0, "microvolt", 4.0)).eval()
+    return Ensemble(members, "abc", InputSpec(("I", "II"), 300.0, "microvolt", 2.0)).eval()
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def batch(ensemble):
         torch.randn(8, 2, N_SAMPLES, generator=generator) * 200,
         torch.zeros(8, 1, N_SAMPLES, dtype=torch.bool),
     )
-    for row, length in enumerate((1200, 1200, 1199, 900, 901, 600, 333, 150)):
+    for row, length in enumerate((600, 600, 599, 450, 451, 300, 167, 75)):
         start = (N_SAMPLES - length) // 2
         valid[row, :, start : start + length] = True
     signal = signal * valid

@@ -101,7 +101,7 @@ def survive(tmp_path, n_tries, seed=1):
 
 
 def test_a_few_damaged_files(tmp_path):
-    survive(tmp_path, 60)
+    survive(tmp_path, 25)
 
 
 @pytest.mark.slow

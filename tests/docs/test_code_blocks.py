@@ -11,7 +11,7 @@ import pytest
 from ecgquorum import SplitOptions, build_cohort, open_source, simulate, train_ensemble, write
 from ecgquorum.recordings import READERS
 
-from ..conftest import REPOSITORY, make_once
+from ..conftest import REPOSITORY, make_once, try_one_weight
 from .code_blocks import find_blocks, run_page
 
 DOCS = REPOSITORY / "docs"
@@ -47,6 +47,11 @@ WRITTEN = {  # files that a page leaves
     "docs/how-to/onnx.md": ["model.onnx"],
     "docs/explanation/uncertainty.md": ["mine/card.json"],
 }
+SMALLER = {  # text of a page -> what runs in its place, unless the tests are slow ones
+    "docs/tutorials/2-attack.md": [("--records 240", "--records 80"), ("range(15)", "range(3)")],
+    "docs/tutorials/3-train.md": [("--records 240", "--records 80"), ("epochs=15", "epochs=2")],
+    "docs/tutorials/4-evaluate.md": [("--records 240", "--records 80"), ("epochs = 8", "epochs = 2")],
+}
 
 PAGES_NOT_RUN = [  # their commands are still checked by test_pages.py
     *("docs/desk.md", "docs/scaling.md"),  # servers, tokens, clusters
@@ -70,8 +75,8 @@ def name_of(page):
     return str(page.relative_to(REPOSITORY))
 
 
-def run_and_check(page, ecgquorum):
-    _, printed = run_page(page, ecgquorum)
+def run_and_check(page, ecgquorum, smaller=()):
+    _, printed = run_page(page, ecgquorum, smaller)
     assert [text for text in PRINTED.get(name_of(page), ()) if text not in printed] == []
     assert [name for name in WRITTEN.get(name_of(page), ()) if not Path(name).is_file()] == []
 
@@ -87,7 +92,9 @@ def example_folder(tmp_path_factory, tiny_recipe):
     def make(out):
         source = open_source("synthetic:physionet2017", records=110, seconds=5.0)
         cohort, _ = build_cohort(source, out / "cohort", split=SplitOptions(tune_share=0.5))
-        train_ensemble(tiny_recipe, cohort, out / "run", device="cpu")
+        with pytest.MonkeyPatch.context() as patch:
+            try_one_weight(patch)
+            train_ensemble(tiny_recipe, cohort, out / "run", device="cpu")
         (out / "recordings").mkdir()
         for seed, label in enumerate("NAO"):
             recording = simulate(label, seed=seed, seconds=10.0, leads=("ECG",), rate_hz=300.0).recording
@@ -98,15 +105,25 @@ def example_folder(tmp_path_factory, tiny_recipe):
 
 @pytest.mark.parametrize("page", [page for page in TUTORIALS if has_code(page)], ids=name_of)
 def test_tutorials_run_from_an_empty_folder(page, ecgquorum, tmp_path, monkeypatch, no_figures):
+    smaller = SMALLER.get(name_of(page), ())
+    assert all(text in page.read_text() for text, _ in smaller)
     monkeypatch.chdir(tmp_path)
-    run_and_check(page, ecgquorum)
+    run_and_check(page, ecgquorum, smaller)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALLER)
+def test_tutorials_run_at_full_size(name, ecgquorum, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_and_check(REPOSITORY / name, ecgquorum)
 
 
 OTHERS = [one for one in PAGES if one not in TUTORIALS and is_run(one)]
 
 
 @pytest.mark.parametrize("page", [page for page in OTHERS if has_code(page)], ids=name_of)
-def test_pages_run_beside_a_cohort_and_a_run(page, ecgquorum, tmp_path, monkeypatch, no_figures, example_folder):
+@pytest.mark.usefixtures("no_figures", "quick_risk")
+def test_pages_run_beside_a_cohort_and_a_run(page, ecgquorum, tmp_path, monkeypatch, example_folder):
     monkeypatch.chdir(shutil.copytree(example_folder, tmp_path / "here"))
     run_and_check(page, ecgquorum)
 

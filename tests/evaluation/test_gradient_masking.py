@@ -1,14 +1,20 @@
 """Gradient masking is detected where it exists, and only there."""
 
+import pytest
 import torch
 
 from ecgquorum import Cohort, load_ensemble
-from ecgquorum.evaluation import EvaluationOptions, evaluate
+from ecgquorum.evaluation import EvaluationOptions, evaluate, gradient_masking
 from ecgquorum.evaluation.gradient_masking import STEPS, check_gradient_masking
 from ecgquorum.members import CompactMember
 from ecgquorum.report.findings import masking_findings
 
 CHECKED = EvaluationOptions(masking_records=16, masking_epsilon=300.0)
+
+
+@pytest.fixture(autouse=True)
+def all_steps(monkeypatch):
+    monkeypatch.setattr(gradient_masking, "STEPS", STEPS)
 
 
 class Rounding(torch.autograd.Function):

@@ -1,7 +1,7 @@
 """Trainings that several ranks do in `test_distributed.py` as one process would.
 
-`python -m tests.parallel.rank_cases COHORT OUT`. Everything is in double precision, where a difference in method cannot
-hide behind rounding.
+`main` is what each rank runs, with the arguments COHORT OUT. Everything is in double precision, where a difference in
+method cannot hide behind rounding.
 """
 
 import sys
@@ -182,7 +182,3 @@ def main():
         cases = choose_cases(distributed.n_ranks())
         tensors = run_cases(Cohort(sys.argv[1]), out / str(distributed.rank()), cases)
         safetensors.torch.save_file(tensors, out / f"rank{distributed.rank()}.safetensors")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,72 +1,25 @@
 """Several ranks train as one process does: the same numbers up to rounding, one set of files, one error line."""
 
-import dataclasses
-import importlib.util
-import json
 import os
 import signal
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import safetensors.torch
 import torch
 from torch import nn
-from typer.testing import CliRunner
 
-from ecgquorum import Cohort, build_cohort, load_ensemble, open_source
-from ecgquorum.cli import app
-from ecgquorum.errors import ClusterError, TrainingError
 from ecgquorum.parallel import distributed
 from ecgquorum.parallel.batch_layers import shard_network
-from ecgquorum.parallel.ray_train import run_on_ranks
-from tests.training.test_run_folder import untimed, wait_for_epoch, weights
+from tests.training.test_run_folder import wait_for_epoch, weights
 
+from ..commands import Command, free_port
 from ..conftest import REPOSITORY
 from . import rank_cases
+from .rank_runs import RUN_RECIPE, arguments, assert_same_run
 
 EXACT = {"rtol": 1e-7, "atol": 1e-9}
-RUN_RECIPE = """
-name = "ranks"
-members = 2
-strategy = "dec+part+harden"
-[input]
-window_s = 2.5
-[member]
-width = 0.125
-[training]
-epochs = 3
-batch_size = 19
-[strategies.dec]
-projected = 4
-[strategies.harden]
-epsilon = 50.0
-"""
-
-
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    """48 simulated recordings of 1.5 to 2.5 s, of which 38 to train on.
-
-    Batches of 9 cannot be dealt evenly to two ranks, and the last one, of 2, not at all to three.
-    """
-    source = open_source("synthetic:physionet2017", records=48, seconds=2.5)
-
-    def shorter(load, seconds):
-        def loaded():
-            recording = load()
-            return dataclasses.replace(recording, signal=recording.signal[:, : int(seconds * recording.rate_hz)])
-
-        return loaded
-
-    records = {
-        key: dataclasses.replace(one, simulate=shorter(one.simulate, (1.5, 1.8, 2.15, 2.5)[i % 4]))
-        for i, (key, one) in enumerate(source.records.items())
-    }
-    built, _ = build_cohort(dataclasses.replace(source, records=records), tmp_path_factory.mktemp("dealt") / "cohort")
-    assert len(built.part("train")) % 9 == 2
-    return built
 
 
 def start_ranks(n_ranks, *command, **options):
@@ -85,9 +38,15 @@ def finish(running, expected=0):
 @pytest.fixture(scope="module", params=[2, pytest.param(3, marks=pytest.mark.slow)])
 def by_ranks(request, cohort, tmp_path_factory):
     """What each rank found, and how many there were."""
-    out = tmp_path_factory.mktemp("by-ranks")
-    finish(start_ranks(request.param, "tests.parallel.rank_cases", cohort.path, out))
-    return [safetensors.torch.load_file(out / f"rank{rank}.safetensors") for rank in range(request.param)]
+    out, n_ranks = tmp_path_factory.mktemp("by-ranks"), request.param
+    group = {"WORLD_SIZE": str(n_ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    ranks = [
+        Command(cohort.path, out, function=rank_cases.main, environment=group | {"RANK": str(rank)})
+        for rank in range(n_ranks)
+    ]
+    for rank in ranks:
+        assert rank.wait() == 0, rank.stderr
+    return [safetensors.torch.load_file(out / f"rank{rank}.safetensors") for rank in range(n_ranks)]
 
 
 @pytest.fixture(scope="module")
@@ -174,35 +133,6 @@ def test_all_recordings_are_distributed_evenly(monkeypatch, n_records, n_ranks):
 
 
 @pytest.fixture(scope="module")
-def alone(cohort, tmp_path_factory):
-    """The folder of a run by one process, by the command line; the recipe is beside it."""
-    folder = tmp_path_factory.mktemp("command")
-    (folder / "recipe.toml").write_text(RUN_RECIPE)
-    done = CliRunner().invoke(app, arguments(folder, cohort, "alone"))
-    assert done.exit_code == 0, done.output
-    return folder / "alone"
-
-
-def arguments(folder, cohort, out, *more):
-    recipe = folder / "recipe.toml"
-    return ["train", str(recipe), "--cohort", str(cohort.path), "--out", str(folder / out), "--device", "cpu", *more]
-
-
-def assert_same_run(found, expected, cohort):
-    one, other = load_ensemble(found), load_ensemble(expected)
-    one_recording = 1.01 / len(cohort.part("tune"))  # whose answer may be decided by rounding
-    assert one.card["tune_accuracy"] == pytest.approx(other.card["tune_accuracy"], abs=one_recording)
-    assert one.card["ranks"] == 2 and "ranks" not in other.card
-    probs = [ensemble.predict_part(Cohort(cohort.path), "test").member_probs for ensemble in (one, other)]
-    np.testing.assert_allclose(*probs, atol=1e-2)
-    for mine, theirs in zip(untimed(found), untimed(expected), strict=True):
-        assert (mine["phase"], mine["member"], mine["epoch"]) == (theirs["phase"], theirs["member"], theirs["epoch"])
-        assert float(mine["tune_accuracy"]) == pytest.approx(float(theirs["tune_accuracy"]), abs=one_recording)
-        # single precision: signs of tiny gradients differ; the cases in double precision check the method
-        assert float(mine["loss"]) == pytest.approx(float(theirs["loss"]), rel=1e-2)
-
-
-@pytest.fixture(scope="module")
 def two(alone, cohort):
     """The folder of the same run by two ranks."""
     out, _ = finish(start_ranks(2, "ecgquorum", *arguments(alone.parent, cohort, "two")))
@@ -249,29 +179,3 @@ def test_a_rank_that_is_killed_ends_the_others(alone, cohort):
     _, err = finish(running, expected=1)
     assert err.count("another rank has stopped") <= 1
     assert "ecgquorum/" not in err, "no traceback of ours"
-
-
-@pytest.mark.parametrize("missing", ["ray", "pyarrow"])
-def test_without_ray_train_one_line_says_what_to_install(tmp_path, monkeypatch, missing):
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ClusterError, match=rf'Ray Train needs .*{missing}.*"ecgquorum\[cluster\]"'):
-        run_on_ranks(print, (), 2, scratch=tmp_path / "ray.partial")
-
-
-@pytest.mark.skipif(
-    not (importlib.util.find_spec("ray") and importlib.util.find_spec("pyarrow")),
-    reason="Ray Train is not installed: pip install ecgquorum[cluster]",
-)
-def test_ray_train_trains_as_one_process_does(alone, cohort):
-    folder = alone.parent
-    command = [sys.executable, "-m", "ecgquorum", *arguments(folder, cohort, "ray", "--ranks", "2")]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=REPOSITORY, timeout=280)
-    assert done.returncode == 0, done.stderr
-    assert [line[:19] for line in done.stderr.splitlines() if line.startswith("member ")] == [
-        f"member {member}  epoch   {epoch}" for member in (0, 1) for epoch in (1, 2, 3)
-    ]
-    assert_same_run(folder / "ray", alone, cohort)
-    assert json.loads((folder / "ray" / "card.json").read_text())["ranks"] == 2
-    assert not (folder / "ray" / "ray.partial").exists()
-    again = CliRunner().invoke(app, arguments(folder, cohort, "ray", "--ranks", "2"))
-    assert isinstance(again.exception, TrainingError) and "there is a run already" in str(again.exception)

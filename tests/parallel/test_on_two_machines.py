@@ -1,6 +1,5 @@
 """A study and a worklist are the same with every executor, and after the loss of a machine."""
 
-import subprocess
 import sys
 import threading
 import time
@@ -63,11 +62,6 @@ options = { n_queries = 4 }
 """
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-def command(*arguments):
-    ran = [sys.executable, "-m", "ecgquorum", *map(str, arguments)]
-    return subprocess.run(ran, capture_output=True, text=True, check=False)
 
 
 def assert_same_scorecard(found, expected):
@@ -193,11 +187,10 @@ def test_a_machine_that_does_not_see_the_files_is_named(tiny_ensemble, folder, t
         assert len(journal) == 0
 
 
-def test_triage_takes_a_cluster(two_machines, tiny_run, folder, tmp_path):
+def test_triage_takes_a_cluster(two_machines, ray_executor, tiny_run, folder, tmp_path, ecgquorum):
     ray = ("--executor", "ray", "--address", two_machines.address)
     options = ("--budget", "10%", "--out", tmp_path / "out", "--plots", 0)
-    ran = command("triage", folder, "--model", tiny_run, *options, *ray)
-    assert ran.returncode == 3, ran.stderr
+    ran = ecgquorum("triage", folder, "--model", tiny_run, *options, *ray, code=3)
     assert "1 unreadable" in ran.stdout
 
 
@@ -214,11 +207,10 @@ def test_a_search_on_a_cluster_has_the_same_scores(ray_executor, tiny_cohort, tm
 
 
 @pytest.mark.slow
-def test_evaluate_takes_a_cluster(two_machines, tiny_run, tiny_cohort, tmp_path):
+def test_evaluate_takes_a_cluster(two_machines, ray_executor, tiny_run, tiny_cohort, tmp_path, ecgquorum):
     ray = ("--executor", "ray", "--address", two_machines.address, "--threads", "1")
     out = tmp_path / "ray" / "card.json"
     options = ("--attack", "pgd", "--epsilons", "50", "--part", "tune", *ray)
-    ran = command("evaluate", tiny_run, "--cohort", tiny_cohort.path, "--out", out, *options)
-    assert ran.returncode == 0, ran.stderr
+    ecgquorum("evaluate", tiny_run, "--cohort", tiny_cohort.path, "--out", out, *options)
     protocol = EvaluationRecipe().change(attacks=("pgd",), epsilons=(50.0,), part="tune")
     assert_same_scorecard(Scorecard.load(out), evaluate_recipe(load_ensemble(tiny_run), tiny_cohort, protocol))

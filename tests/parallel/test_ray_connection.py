@@ -11,6 +11,8 @@ from ecgquorum.cli import app
 from ecgquorum.errors import ClusterError
 from ecgquorum.parallel import ray_connection
 
+from ..commands import Command
+
 pytest.importorskip("ray", reason="Ray is not installed")
 
 OPEN_CLUSTER = """
@@ -27,13 +29,20 @@ def arguments(tiny_run, tmp_path, *options):
     return ["triage", tmp_path, "--model", tiny_run, "--budget", "10%", "--out", tmp_path / "out", *options]
 
 
-def triage(tiny_run, tmp_path, *options, **env):
+@pytest.fixture(autouse=True)
+def disconnected():
+    """This process is connected to no cluster when a test begins."""
+    import ray
+
+    ray.shutdown()
+
+
+def triage(tiny_run, tmp_path, *options, **environment):
     """Run the command in a process of its own: Ray reads its environment once."""
-    ran = [sys.executable, "-m", "ecgquorum", *arguments(tiny_run, tmp_path, *options)]
-    known = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
-    known["HOME"] = str(tmp_path)  # where no token is
-    done = subprocess.run(list(map(str, ran)), capture_output=True, text=True, check=False, env=known | env)
-    assert done.returncode == 1
+    unset = dict.fromkeys(name for name in os.environ if name.startswith("RAY_AUTH"))
+    home = {"HOME": str(tmp_path)}  # where no token is
+    done = Command(*arguments(tiny_run, tmp_path, *options), environment=unset | home | environment)
+    assert done.wait() == 1, done.stderr
     return done
 
 
@@ -115,20 +124,21 @@ def test_only_train_runs_under_torchrun(tiny_run, tmp_path, ecgquorum, monkeypat
     assert "torchrun works with the command train only" in refusal(said)
 
 
-TWICE = """
+ALONE = """
+import sys
 import ray  # as a program may that uses Ray for something else too
 from ecgquorum.parallel import Task
 from ecgquorum.parallel.ray_executor import RayExecutor
-for number in range(2):
+for number in range(int(sys.argv[1])):
     with RayExecutor(None, 1) as executor:
         print(*(said for _, said in executor.run(len, [Task("a", "x" * (3 + number))])))
 """
 
 
-def test_a_cluster_of_this_machine_alone_is_started_and_closed_twice(tmp_path):
+@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_cluster_of_this_machine_alone_is_started_and_closed(times, tmp_path):
     known = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
-    ran = subprocess.run(
-        [sys.executable, "-c", TWICE], capture_output=True, text=True, check=False, env=known | {"HOME": str(tmp_path)}
-    )
+    command = [sys.executable, "-c", ALONE, str(times)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=known | {"HOME": str(tmp_path)})
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.split() == ["3", "4"]
+    assert ran.stdout.split() == ["3", "4"][:times]

@@ -2,13 +2,12 @@
 
 import os
 import pwd
-import secrets
 import shutil
 import socket
 import subprocess
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +29,7 @@ from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import Store, tokens
 from ecgquorum.service.worker import TRACE_BYTES, classify_some
 from ecgquorum.triage import Threshold
+from tests.commands import free_port
 
 try:
     import playwright.sync_api as playwright
@@ -63,15 +63,6 @@ def clock():
     return Clock()
 
 
-def _free_port():
-    """A port below those that systems give to outgoing connections, one of which could take it before a server does."""
-    while True:
-        port = 20_000 + secrets.randbelow(12_000)
-        with socket.socket() as listener, suppress(OSError):
-            listener.bind(("127.0.0.1", port))
-            return port
-
-
 def _unprivileged():
     """The user to run the server as: it refuses root."""
     if os.getuid() != 0:
@@ -95,7 +86,7 @@ def postgresql(tmp_path_factory):
     folder = Path(subprocess.run(["mktemp", "-d"], capture_output=True, text=True, check=True).stdout.strip())
     if account:
         os.chown(folder, account["user"], account["group"])
-    place, port = folder / "data", _free_port()
+    place, port = folder / "data", free_port()
     run = {"cwd": folder, "capture_output": True, "check": True, "timeout": 240, **account}
     subprocess.run([binaries / "initdb", "-D", place, "-U", "desk", "-A", "trust", "--no-sync"], **run)
     server = subprocess.Popen(
@@ -254,13 +245,26 @@ def give_token(desk, name, role):
         return tokens.add_token(session, desk.store.now(), name, role)
 
 
-@pytest.fixture(scope="module")  # two at a time cannot run in one process
-def browser():
+@pytest.fixture(scope="package")  # one for all of these tests: two at a time cannot run in one process
+def chromium():
+    if CHROMIUM is None or playwright is None:
+        pytest.skip("no chromium or no playwright here; install them to test with them")
     playwright.expect.set_options(timeout=PATIENCE_MS)
+    arguments = ["--no-sandbox", "--disable-gpu", "--force-color-profile=srgb"]
     with playwright.sync_playwright() as running:
-        made = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        made = running.chromium.launch(executable_path=CHROMIUM, args=arguments)
         yield made
         made.close()
+
+
+@pytest.fixture
+def browser(chromium):
+    """Chromium, whose windows are closed after the test."""
+    before = chromium.contexts
+    yield chromium
+    for context in chromium.contexts:
+        if context not in before:
+            context.close()
 
 
 @pytest.fixture

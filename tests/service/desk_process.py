@@ -2,11 +2,8 @@
 
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx
 import numpy as np
@@ -19,7 +16,7 @@ from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import Store, audit
 from ecgquorum.service.store.verification import verify_data
 
-from .conftest import _free_port
+from ..commands import Command, free_port
 
 PATIENCE_S = 240
 
@@ -28,10 +25,9 @@ class DeskProcess:
     """`ecgquorum serve` in a process group of its own."""
 
     def __init__(self, folder, model, database):
-        self.folder, self.port = folder, _free_port()
+        self.folder, self.port = folder, free_port()
         self.database_url = Settings(data=folder, model="", database=database).database_url
-        self.command = [sys.executable, "-m", "ecgquorum", "serve", "--data", str(folder), "--model", str(model)]
-        self.command += ["--port", str(self.port), "--database", database]
+        self.arguments = ["serve", "--data", folder, "--model", model, "--port", self.port, "--database", database]
         self.process = None
 
     @property
@@ -39,10 +35,7 @@ class DeskProcess:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self):
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (a pipe that nobody reads would stop it)
-        self.process = subprocess.Popen(
-            self.command, stdout=subprocess.DEVNULL, stderr=self._errors, start_new_session=True
-        )
+        self.process = Command(*self.arguments, new_session=True)
         started = time.monotonic()
         while True:
             try:
@@ -55,14 +48,13 @@ class DeskProcess:
 
     def kill(self):
         """Kill it, the worker and its readers."""
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        self._errors.close()
+        with suppress(ProcessLookupError):  # it may not have a group yet
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
 
     def said(self):
         """What it has written to its standard error."""
-        self._errors.seek(0)
-        return self._errors.read().decode()
+        return self.process.stderr
 
     def ask(self, statement):
         """The rows that the database has for a statement."""

@@ -1,6 +1,7 @@
 """The API conforms to its OpenAPI description for generated requests."""
 
 import httpx
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode, checks
@@ -13,10 +14,10 @@ CHECKS = [
     checks.content_type_conformance,
     checks.response_schema_conformance,
 ]
-N_EXAMPLES = 12
 
 
-def test_the_api_conforms_to_its_openapi_description(make_desk, examples, classify):
+@pytest.mark.parametrize("n_examples", [5, pytest.param(30, marks=pytest.mark.slow)])
+def test_the_api_conforms_to_its_openapi_description(make_desk, examples, classify, n_examples):
     desk = make_desk(upload_bytes=1 << 20)
     with listening(desk) as address:
         with httpx.Client(base_url=address, timeout=60) as client:
@@ -28,14 +29,14 @@ def test_the_api_conforms_to_its_openapi_description(make_desk, examples, classi
         operations = [found.ok() for found in schemathesis.openapi.from_dict(description).get_all_operations()]
         assert len(operations) >= 15
         for operation in operations:
-            conforms(operation, GenerationMode.POSITIVE, address)
+            conforms(operation, GenerationMode.POSITIVE, address, n_examples)
             if any(operation.iter_parameters()) or operation.body:  # without any, there is nothing to get wrong
-                conforms(operation, GenerationMode.NEGATIVE, address)
+                conforms(operation, GenerationMode.NEGATIVE, address, n_examples)
 
 
-def conforms(operation, mode, address):
+def conforms(operation, mode, address, n_examples):
     @settings(
-        max_examples=N_EXAMPLES,
+        max_examples=n_examples,
         deadline=None,
         database=None,
         derandomize=True,

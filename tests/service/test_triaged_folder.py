@@ -3,8 +3,6 @@
 import json
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
 import httpx
@@ -19,7 +17,8 @@ from ecgquorum.service.triaged_folder import TriagedFolder
 from ecgquorum.triage import policy_of, triage_files, write_worklist
 from ecgquorum.triage.run_triage import TriageOptions
 
-from .conftest import _free_port, listening, put
+from ..commands import Command, free_port
+from .conftest import listening, put
 
 ONE_READER = SandboxLimits(1, seconds=60.0)
 
@@ -153,13 +152,12 @@ def test_a_folder_that_triage_did_not_write_is_one_line(triaged, lost):
 
 
 def test_the_command_opens_a_triaged_folder_and_serves_it(source, model, tmp_path, ecgquorum):
-    out, port = tmp_path / "triaged", _free_port()
+    out, port = tmp_path / "triaged", free_port()
     ecgquorum("triage", source, "--out", out, "--model", model, "--plots", 0, "--readers", 1, code=3)
     told = ecgquorum("serve", "--data", tmp_path / "desk", "--triage", out, code=1).stderr
     assert told.count("\n") == 1 and "triaged by another model" in told
-    command = [sys.executable, "-m", "ecgquorum", "serve", "--data", tmp_path / "desk", "--model", model]
-    command += ["--triage", out, "--port", str(port), "--identify"]
-    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = ["serve", "--data", tmp_path / "desk", "--model", model, "--triage", out, "--port", port, "--identify"]
+    process = Command(*command)
     try:
         started = time.monotonic()
         while True:
@@ -172,6 +170,7 @@ def test_the_command_opens_a_triaged_folder_and_serves_it(source, model, tmp_pat
         assert {one["state"] for one in listed["cases"]} <= {"open", "certain", "unreadable"}
     finally:
         process.send_signal(signal.SIGINT)
-        printed, problems = process.communicate(timeout=120)
+        process.wait(120)
+    printed, problems = process.stdout, process.stderr
     assert listed["total"] + problems.count("left out: ") == 7, problems  # reading may take too long on a busy machine
     assert f"{listed['total']} recordings opened" in printed and "1 no recordings" in printed

@@ -16,7 +16,9 @@ from ecgquorum.study.runner import _load_scorecard
 from ..commands import Command
 from ..conftest import TINY_STUDY
 
-QUICK_STUDY = TINY_STUDY.replace("masking_records = 8", "masking_records = 0").replace("records = 240", "records = 120")
+QUICK_STUDY = TINY_STUDY.replace("records = 240", "records = 120").replace(
+    "masking_records = 8", "masking_records = 0\nepsilons = [50.0, 100.0]"
+)
 
 
 def test_a_study_writes_its_recipe_scorecard_and_report(tiny_study):
@@ -192,7 +194,7 @@ def test_the_demo_is_small():
 
 
 @pytest.mark.parametrize("name", ["physionet2017-paper", pytest.param("cpsc2018-paper", marks=pytest.mark.slow)])
-def test_the_papers_studies_run_a_few_steps(name, tmp_path):
+def test_the_papers_studies_run_a_few_steps(name, tmp_path, no_figures):
     """At full width, on short windows and few recordings, so that a few steps take seconds, not hours."""
     study = load_study(name)
     kind = "cpsc2018" if "cpsc" in name else "physionet2017"

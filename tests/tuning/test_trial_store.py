@@ -1,6 +1,5 @@
 """The store of trials: parameters depend on earlier results, not on interruptions."""
 
-import subprocess
 import sys
 
 import pytest
@@ -11,6 +10,8 @@ from ecgquorum.recipes import load_recipe
 from ecgquorum.tuning import search_space
 from ecgquorum.tuning.trial import ATTACKED, NATURAL, Failure, Scores
 from ecgquorum.tuning.trial_store import FEWEST_FOR_IMPORTANCE, TrialStore
+
+from ..commands import Command
 
 SPACE = search_space(load_recipe("physionet2017-compact").with_strategy("dec+part"), 300.0).restrict(
     ("member.dropout", "strategies.dec.weight", "strategies.dec.form", "part")
@@ -115,9 +116,10 @@ def test_a_damaged_database_is_reported_in_a_line(tmp_path):
 
 
 def test_without_optuna_one_line_says_what_to_install(tiny_cohort, tmp_path):
-    script = "import sys; sys.modules['optuna'] = None; from ecgquorum.cli import main; main()"
-    command = [sys.executable, "-c", script, "tune", "demo", "--cohort", tiny_cohort.path, "--out", tmp_path / "s"]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    assert done.returncode == 1 and 'pip install "ecgquorum[tune]"' in done.stderr
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "optuna.py").write_text("raise ModuleNotFoundError(name='optuna')")
+    arguments = ("tune", "demo", "--cohort", tiny_cohort.path, "--out", tmp_path / "s")
+    done = Command(*arguments, packages=[tmp_path / "site"])
+    assert done.wait() == 1 and 'pip install "ecgquorum[tune]"' in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "s").exists()

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from ecgquorum.cli.config import CONFIG, read_config
 from ecgquorum.cli.console import err, print_line
+from ecgquorum.cli.interrupts import repeat_lost_interrupts
 from ecgquorum.errors import DrawingError, EcgQuorumError, OutputError, PolicyError
 from ecgquorum.recipes import recipe_names
 
@@ -130,7 +131,8 @@ def main() -> None:
     if debug:
         sys.argv.remove("--debug")
     try:
-        app()
+        with repeat_lost_interrupts():
+            app()
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)

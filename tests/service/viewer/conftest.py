@@ -1,27 +1,11 @@
 """Debian's chromium on a page with the viewer."""
 
-import shutil
-
 import numpy as np
 import pytest
 
 from ecgquorum.recordings.leads import STANDARD_LEADS
 
 from .site import serving, square_wave
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-
-
-@pytest.fixture(scope="package")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine")
-    arguments = ["--no-sandbox", "--disable-gpu", "--force-color-profile=srgb"]
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="package")
@@ -33,13 +17,13 @@ def site():
 
 
 @pytest.fixture(scope="package")
-def contexts(browser):
+def contexts(chromium):
     """One for each kind of screen: opening them takes longer than most tests."""
     opened = {}
 
     def context(ratio, touch):
         if (ratio, touch) not in opened:
-            opened[ratio, touch] = browser.new_context(device_scale_factor=ratio, has_touch=touch)
+            opened[ratio, touch] = chromium.new_context(device_scale_factor=ratio, has_touch=touch)
         return opened[ratio, touch]
 
     return context
