@@ -11,7 +11,7 @@ from ecgquorum.errors import StorageError
 from ecgquorum.storage import RemoteStore, backends, fetch, open_store
 from ecgquorum.triage import Threshold, distributed, triage_files
 from tests.conftest import Recorder, forget_machine
-from tests.storage.s3_server import S3Server
+from tests.storage.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 
 
 class MotoServer:
@@ -22,9 +22,8 @@ class MotoServer:
         self._server.start()
         host, port = self._server.get_host_and_port()
         self.url, self.bucket = f"http://{host}:{port}", bucket
-        self.client = boto3.client(
-            "s3", endpoint_url=self.url, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
-        )
+        keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
+        self.client = boto3.client("s3", endpoint_url=self.url, region_name="us-east-1", **keys)
         urllib.request.urlopen(urllib.request.Request(f"{self.url}/moto-api/reset", method="POST")).close()  # noqa: S310
         self.client.create_bucket(Bucket=bucket)
 
