@@ -40,7 +40,8 @@ def kill_until_it_ends(command, progress, rng, count, code, largest_step):
 
 
 def test_a_training_that_is_killed_has_the_same_bits_in_the_end(tiny_cohort, tmp_path, count, ecgquorum, one_thread):
-    kills, rng = count("KILLS_TRAINING", 3), np.random.default_rng(1)
+    kills = count("KILLS_TRAINING", 3)
+    rng = np.random.default_rng([1, kills.seed])
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(TINY_RECIPE.replace("epochs = 2", "epochs = 6"))
     ecgquorum(*arguments(recipe, tiny_cohort, tmp_path / "whole"))
@@ -63,7 +64,8 @@ def test_a_training_that_is_killed_has_the_same_bits_in_the_end(tiny_cohort, tmp
 
 
 def test_a_triage_that_is_killed_has_the_same_worklist_in_the_end(tiny_run, tmp_path, count):
-    kills, rng = count("KILLS_TRIAGE", 3), np.random.default_rng(2)
+    kills = count("KILLS_TRIAGE", 3)
+    rng = np.random.default_rng([2, kills.seed])
     place = tmp_path / "in"
     place.mkdir()
     for number in range(100):
