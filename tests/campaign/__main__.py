@@ -5,8 +5,8 @@
 
 Runs tests with large counts, one row after the other; everything is on this machine and on loopback. After every row
 `campaign.json` has this sitting too, and `campaign.md` the table of all sittings with the counts that were really run.
-A row with its full count is not run again, one that was stopped goes on with the rest. The exit code is 1 if a row
-failed.
+A row with its full count is not run again, one that was stopped goes on with the rest and another seed. Two sittings
+of one row at the same time need ECGQUORUM_CAMPAIGN_SEED, different ones. The exit code is 1 if a row failed.
 """
 
 import argparse
@@ -45,10 +45,11 @@ ROWS = (
 
 def run_row(row: Row, results: Results, minutes: float) -> None:
     """Run the tests of a row for what is left of its count, and add what they report to the results."""
+    seed = int(os.environ.get("ECGQUORUM_CAMPAIGN_SEED") or results.next_seed(row))
     environment = os.environ | {
         "ECGQUORUM_CAMPAIGN_UNTIL": str(time.time() + 60 * 0.8 * minutes),  # a loop then finishes what it has begun
-        "ECGQUORUM_MUTATION_SEED": str(results.next_seed(row)),
-        "ECGQUORUM_CAMPAIGN_SEED": str(results.next_seed(row)),
+        "ECGQUORUM_CAMPAIGN_SEED": str(seed),
+        "ECGQUORUM_MUTATION_SEED": str(seed),
         "OMP_NUM_THREADS": "1",
     }
     if row.variable:
@@ -74,6 +75,7 @@ def run_row(row: Row, results: Results, minutes: float) -> None:
                 "commit": subprocess.run(
                     ["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True, check=False
                 ).stdout.strip(),
+                "seed": seed,
                 "minutes": round((time.monotonic() - began) / 60, 1),
                 "stopped": is_stopped,
                 "tests": tests,

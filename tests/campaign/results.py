@@ -1,6 +1,7 @@
 """What the sittings of a campaign have found: their counts added up, and a table."""
 
 import fcntl
+import itertools
 import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
@@ -48,22 +49,25 @@ class Results:
         path = self._folder / "campaign.json"
         if path.is_file():
             self._sittings = json.loads(path.read_text())
+            for sittings in self._sittings.values():
+                for number, one in enumerate(sittings, start=1):
+                    one.setdefault("seed", number)  # TEMP
 
     def sittings(self, row: Row) -> list[dict[str, Any]]:
         return self._sittings.get(row.name, [])
 
     def next_seed(self, row: Row) -> int:
-        """Another seed after each sitting that passed; the same one again after one that failed."""
-        return 1 + sum(not sitting_failures(one) and bool(one["tests"]) for one in self.sittings(row))
+        """A seed that no sitting has passed with; so it is the same one again after one that failed."""
+        passed = {one["seed"] for one in self.sittings(row) if one["tests"] and not sitting_failures(one)}
+        return next(seed for seed in itertools.count(1) if seed not in passed)
 
     def done(self, row: Row) -> int:
-        """What was done by tests that passed."""
-        counts: dict[str, int] = {}
+        """What was done by tests that passed; the same seed twice counts once."""
+        counts: dict[tuple[str, int], int] = {}
         for sitting in self.sittings(row):
             for name, test in sitting["tests"].items():
-                before = counts.get(name, 0) if row.variable else 0
-                passed = test["outcome"] == "passed"
-                counts[name] = before + (int(test["properties"].get("done", 1)) if passed else 0)
+                number = int(test["properties"].get("done", 1)) if test["outcome"] == "passed" else 0
+                counts[name, sitting["seed"] if row.variable else 0] = number
         return sum(counts.values())
 
     def failures(self, row: Row) -> list[str]:

@@ -108,7 +108,7 @@ def test_a_few_damaged_files(tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(4 * 3600)
 def test_many_damaged_files(tmp_path, record_property):
-    """10,000 of each format, 1,000 at a time, or as many as the campaign's time allows.
+    """10,000 of each format, 250 at a time, or as many as the campaign's time allows.
 
     ECGQUORUM_MUTATIONS and ECGQUORUM_MUTATION_SEED give another number and seed.
     """
@@ -116,7 +116,7 @@ def test_many_damaged_files(tmp_path, record_property):
     seed = int(os.environ.get("ECGQUORUM_MUTATION_SEED", "1"))
     until, done = float(os.environ.get("ECGQUORUM_CAMPAIGN_UNTIL", "inf")), 0
     while done < n_tries and (done == 0 or time.time() < until):
-        some = min(1000, n_tries - done)
+        some = min(250, n_tries - done)
         (tmp_path / str(done)).mkdir()
         survive(tmp_path / str(done), some, seed=[seed, done])
         done += some

@@ -88,7 +88,7 @@ def test_many_kills_lose_nothing_acknowledged(model, database, tmp_path, record_
     """ECGQUORUM_KILLS_DESK gives another number than 30; most starts are forked from a process that is warm."""
     desk = ForkedDesk(tmp_path / "desk", model, database)
     n_kills = int(os.environ.get("ECGQUORUM_KILLS_DESK", "30"))
-    done, uploads = survives(desk, tmp_path / "sent", n_kills, (0.1, 2.5), pause_s=0.2)
+    done, uploads = survives(desk, tmp_path / "sent", n_kills, (0.1, 2.5), pause_s=1.0)
     record_property("done", done)
     record_property("uploads", uploads)
 
