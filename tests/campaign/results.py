@@ -49,9 +49,6 @@ class Results:
         path = self._folder / "campaign.json"
         if path.is_file():
             self._sittings = json.loads(path.read_text())
-            for sittings in self._sittings.values():
-                for number, one in enumerate(sittings, start=1):
-                    one.setdefault("seed", number)  # TEMP
 
     def sittings(self, row: Row) -> list[dict[str, Any]]:
         return self._sittings.get(row.name, [])

@@ -121,4 +121,3 @@ def test_many_damaged_files(tmp_path, record_property):
         survive(tmp_path / str(done), some, seed=[seed, done])
         done += some
     record_property("done", done)
-    record_property("formats", len(WRITERS))
