@@ -122,7 +122,7 @@ def main() -> int:
             continue
         run_row(row, results, min(row.minutes * arguments.patience, left))
         print(f"{time.strftime('%H:%M:%S')} {results.line(row)}", flush=True)
-    results.write()
+    results.refresh()
     return int(any(results.failures(row) for row in ROWS))
 
 

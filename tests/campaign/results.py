@@ -4,7 +4,8 @@ import fcntl
 import itertools
 import json
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,12 +39,23 @@ class Results:
 
     def add(self, row: Row, sitting: dict[str, Any]) -> None:
         """Add a sitting to those in the file, to which another process may have added some."""
+        with self._locked():
+            self._sittings.setdefault(row.name, []).append(sitting)
+
+    def refresh(self) -> None:
+        """Read what other processes have added, and write the table."""
+        with self._locked():
+            pass
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Nobody else reads or writes between our reading and our writing."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "campaign.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._read()
-            self._sittings.setdefault(row.name, []).append(sitting)
-            self.write()
+            yield
+            self._write()
 
     def _read(self) -> None:
         path = self._folder / "campaign.json"
@@ -101,8 +113,7 @@ class Results:
         cells = (row.name, f"{row.wanted:,}", run, self.outcome(row), len(self.sittings(row)), f"{minutes:.1f}")
         return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
 
-    def write(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
+    def _write(self) -> None:
         scratch = self._folder / "campaign.json.partial"
         scratch.write_text(json.dumps(self._sittings, indent=1) + "\n")
         scratch.replace(self._folder / "campaign.json")

@@ -38,6 +38,15 @@ def test_sittings_of_a_count_add_up_once_for_each_seed(results, tmp_path):
     )
 
 
+def test_two_processes_at_a_time_lose_no_sitting(results, tmp_path):
+    other = Results(tmp_path, [KILLS, DISKS])
+    results.add(KILLS, sitting(a=20))
+    other.add(DISKS, sitting(a=1))
+    results.refresh()
+    found = Results(tmp_path, [KILLS, DISKS])
+    assert (found.done(KILLS), found.done(DISKS)) == (20, 1)
+
+
 def test_a_failure_counts_nothing_and_is_told_after_it_is_mended(results):
     results.add(KILLS, sitting(seed=1, a="lost"))
     assert results.done(KILLS) == 0 and results.next_seed(KILLS) == 1 and results.failures(KILLS) == ["a: lost"]
