@@ -16,9 +16,13 @@ from contextlib import suppress
 from pathlib import Path
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(
-    ["torch", "scipy.signal", "ecgquorum.cli", "ecgquorum.study", "ecgquorum.triage", "ecgquorum.evaluation"]
-)
+_PRELOADED = ["torch", "scipy.signal", "ecgquorum.cli", "ecgquorum.study", "ecgquorum.triage", "ecgquorum.evaluation"]
+_CONTEXT.set_forkserver_preload(_PRELOADED)
+
+
+def preload(*modules):
+    """Have the server load these too, unless it runs already."""
+    _CONTEXT.set_forkserver_preload([*_PRELOADED, *modules])
 
 
 class Command:

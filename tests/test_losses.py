@@ -81,6 +81,21 @@ def test_the_gradient_passes_gradcheck(projection, whiten):
     assert torch.autograd.gradcheck(loss, features(0, 12, 5).requires_grad_())
 
 
+def test_a_projected_regressand_keeps_its_size():
+    """Entries of the projection have variance 1 / n_features; it shows where sums of squares are near the 1e-5."""
+    a, b = 1e-4 * features(0, 80), 1e-4 * features(1, 80)
+    for seed in range(4):
+        source = generator(seed)
+        swapped = bool(torch.rand((), generator=source) < 0.5)
+        matrix = torch.randn(64, 8, generator=source, dtype=torch.float64) / 8
+        regressor, regressand = (b, a) if swapped else (a, b)
+        x, y = regressor.numpy(), (regressand @ matrix).numpy()
+        total, left = ((y - y.mean(0)) ** 2).sum(), ((y - LinearRegression().fit(x, y).predict(x)) ** 2).sum()
+        found = decorrelation(a, [b], generator=generator(seed), n_projected=8, projection="regressand")
+        assert float(found) == pytest.approx(np.log(total + 1e-5) - np.log(left + 1e-5), abs=1e-6)
+        assert total < 1e-3
+
+
 def test_every_earlier_member_affects_the_loss():
     """A swap must not leak from one pair to the next: each earlier member alone must change the loss."""
     seen = set()
@@ -220,6 +235,13 @@ def test_independent_features_have_the_floor_of_their_batch_and_classes(n_featur
         for s in range(60)
     ]
     assert np.mean(found) == pytest.approx(16 / 60, abs=0.01)
+
+
+def test_a_direction_at_the_limit_of_rounding_counts_half():
+    """Beside one of variance 1, that is one of variance 1e-9 / 2."""
+    pair, _ = torch.linalg.qr(features(0, 64, 2) - features(0, 64, 2).mean(dim=0))
+    z = pair * torch.tensor([1.0, (1e-9 / 2) ** 0.5], dtype=torch.float64)
+    assert conditional_r2(z, pair, torch.zeros(64)) == pytest.approx((1 + 1 / 2) / 2, abs=1e-4)
 
 
 def test_a_huge_direction_does_not_lower_it_and_classes_alone_do_not_raise_it():

@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from ecgquorum.attacks import PGD
+from ecgquorum.attacks.attack import random_perturbation
 from ecgquorum.cohorts import Batch, make_batch
 from ecgquorum.members import CompactMember, freeze
 
@@ -109,3 +110,16 @@ def test_restarts_and_the_best_iterate_are_never_worse(tiny_ensemble, batch):
     once = loss(PGD(50.0, n_steps=5, random_start=True))
     assert (loss(PGD(50.0, n_steps=5, random_start=True, best=True)) >= once - 1e-5).all()
     assert (loss(PGD(50.0, n_steps=5, random_start=True, restarts=3)) >= once - 1e-5).all()
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_random_start_fills_the_bound_and_leaves_the_padding(norm):
+    x, valid = torch.zeros(300, 1, 20), torch.arange(20) < torch.arange(300)[:, None, None] % 10 + 10
+    bound = torch.linspace(1, 50, 300)[:, None, None]
+    drawn = random_perturbation(x, valid.float(), bound, norm, torch.Generator().manual_seed(0))
+    assert (drawn[~valid] == 0).all()
+    size = drawn.flatten(1).abs().amax(dim=1) if norm == "linf" else drawn.flatten(1).norm(dim=1)
+    shares = size / bound.flatten()
+    assert (shares <= 1 + 1e-5).all()
+    expected = np.mean([n / (n + 1) for n in range(10, 20)]) if norm == "linf" else 0.5  # the largest of n; uniform
+    assert float(shares.mean()) == pytest.approx(expected, abs=0.06)

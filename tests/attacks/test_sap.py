@@ -7,9 +7,11 @@ import torch
 from torch.nn import functional as F
 
 from ecgquorum.attacks import CPSC_KERNELS, PGD, PHYSIONET_KERNELS, SAP
+from ecgquorum.attacks.registry import build_attack
 from ecgquorum.attacks.sap import smooth
 from ecgquorum.cohorts import Batch
 from ecgquorum.errors import AttackError
+from ecgquorum.preprocessing import InputSpec
 
 
 def gaussian(size, width):
@@ -59,3 +61,10 @@ def test_its_changes_are_smoother_than_those_of_pgd(tiny_ensemble, tiny_cohort, 
 def test_kernels_that_cannot_be_are_refused(options, reason):
     with pytest.raises(AttackError, match=reason):
         SAP(1.0, **options)
+
+
+def test_by_name_it_has_the_kernels_of_the_papers_data_for_each_scaling():
+    for scaling, kernels in (("unit", CPSC_KERNELS), ("microvolt", PHYSIONET_KERNELS)):
+        attack = build_attack("sap", 0.1, {}, InputSpec(("ECG",), 300.0, scaling))
+        assert (attack.sizes, attack.widths) == kernels
+    assert build_attack("sap", 0.1, {"sizes": (3,)}, InputSpec(("ECG",), 300.0, "unit")).sizes == (3,)

@@ -1,167 +1,129 @@
 """The reliability campaign: kills, damaged files, full disks, jumping clocks and large inputs, within a time limit.
 
-    python -m tests.campaign --minutes 60 --out runs/campaign      # or `make campaign`
+    python -m tests.campaign --minutes 60 --out runs/campaign            # or `make campaign`
+    python -m tests.campaign --only "kill -9" --minutes 10               # some rows; results are added to those there
 
-Runs tests with large counts, one row after the other; everything is on this machine and on loopback. Writes
-`campaign.json` and `campaign.md`, a table with the counts that were really run, after every row. Rows that the time
-does not reach are in the table as not run. The exit code is 1 if a row failed.
+Runs tests with large counts, one row after the other; everything is on this machine and on loopback. After every row
+`campaign.json` has this sitting too, and `campaign.md` the table of all sittings with the counts that were really run.
+A row with its full count is not run again, one that was stopped goes on with the rest and another seed. Two sittings
+of one row at the same time need ECGQUORUM_CAMPAIGN_SEED, different ones. The exit code is 1 if a row failed.
 """
 
 import argparse
-import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from .results import Results, Row, read_report
+
 REPOSITORY = Path(__file__).parents[2]
-NOTHING: dict[str, object] = {"passed": 0, "failed": [], "skipped": [], "properties": {}}
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of the table.
-
-    tests:     what pytest runs
-    wanted:    the full count, in words of the table
-    variables: environment variables with the counts
-    minutes:   at most so long; loops of the campaign stop by themselves before
-    """
-
-    name: str
-    tests: tuple[str, ...]
-    wanted: str
-    variables: dict[str, str] = field(default_factory=dict)
-    minutes: float = 10.0
-
+DURABILITY = "tests/service/test_durability.py"
+DAMAGED = "tests/contracts/test_mutations.py::many"
 
 ROWS = (
-    Row("tampered bundles, all refused", ("test_tampered_bundles.py",), "1000", {"TAMPERED": "1000"}, 5),
-    Row("disk full in every writing command", ("test_full_disk.py",), "16 commands", {}, 10),
-    Row("clock jumps", ("test_clock.py",), "3 tests", {}, 5),
-    Row("two processes on one output", ("test_two_processes.py",), "9", {}, 6),
-    Row("kill -9 in training, bit-identical", ("test_kills.py::test_a_training",), "50", {"KILLS_TRAINING": "50"}, 8),
-    Row("kill -9 in triage, same worklist", ("test_kills.py::test_a_triage",), "50", {"KILLS_TRIAGE": "50"}, 8),
-    Row("24 h recording", ("test_sizes.py::test_a_recording",), "24", {"HOURS": "24"}, 8),
-    Row("20,000 recordings", ("test_sizes.py::test_a_folder",), "20000", {"RECORDINGS": "20000"}, 12),
-    Row("desk: kills, full disk, 200 uploads", ("tests/service",), "slow tests", {}, 25),
-    Row("damaged files per format", ("tests/contracts/test_mutations.py",), "10000", {"MUTATIONS": "10000"}, 30),
+    Row("tampered bundles, all refused", "test_tampered_bundles.py::loads", 1000, "TAMPERED", minutes=4),
+    Row("tampered bundles, on the command line", "test_tampered_bundles.py::command", 4, minutes=3),
+    Row("two processes on one output", "test_two_processes.py", 9, minutes=6),
+    Row("clock jumps: training, triage, a file from the future", "test_clock.py", 3, minutes=6),
+    Row("disk full in every writing command", "test_full_disk.py::full_disk_is", 16, minutes=10),
+    Row("kill -9 in training, bit-identical in the end", "test_kills.py::training", 50, "KILLS_TRAINING"),
+    Row("kill -9 in triage, same worklist in the end", "test_kills.py::triage", 50, "KILLS_TRIAGE"),
+    Row("24 h recording, hours", "test_sizes.py::day", 24, "HOURS"),
+    Row("200 uploads at a time, both databases", f"{DURABILITY}::uploads", 2),
+    Row("desk on a full disk, both databases", "tests/service/test_full_disk.py", 2),
+    Row("kill -9 of the desk, SQLite", f"{DURABILITY}::many_kills and sqlite", 50, "KILLS_DESK", minutes=12),
+    Row("kill -9 of the desk, PostgreSQL", f"{DURABILITY}::many_kills and postgresql", 50, "KILLS_DESK", minutes=12),
+    Row("recordings in one folder", "test_sizes.py::thousands", 20_000, "RECORDINGS", minutes=12),
+    Row("damaged files per format", DAMAGED, 10_000, "MUTATIONS", minutes=30),
 )
 
 
-def run_row(row: Row, minutes: float, scale: float) -> dict[str, object]:
-    """Run the tests of a row; what was done is in the properties that they record."""
-    until = time.time() + 60 * minutes
-    variables = {f"ECGQUORUM_{name}": str(max(1, round(int(value) * scale))) for name, value in row.variables.items()}
-    environment = os.environ | variables | {"ECGQUORUM_CAMPAIGN_UNTIL": str(until - 30), "OMP_NUM_THREADS": "1"}
-    tests, chosen = [], []
-    for test in row.tests:
-        path, _, name = test.partition("::")
-        tests.append(path if path.startswith("tests/") else f"tests/campaign/{path}")
-        chosen += ["-k", name] if name else []
-    marker = "slow" if row.tests[0].startswith("tests/") else "slow or not slow"
-    before = os.times()
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            *tests,
-            *chosen,
-            "-m",
-            marker,
-            "-q",
-            "-o",
-            "junit_family=xunit1",
-            f"--junitxml={report}",
-        ]
-        began = time.monotonic()
-        try:
-            done = subprocess.run(
-                command,
-                cwd=REPOSITORY,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=60 * minutes,
-                check=False,
-            )
-            said = done.stdout
-        except subprocess.TimeoutExpired as error:
-            said = (error.stdout or b"").decode() + "\nstopped at the time limit"
-        seconds = time.monotonic() - began
-        found = read_report(report) if report.exists() else dict(NOTHING)
-    after = os.times()
-    outcome = "failed" if found["failed"] else "passed" if found["passed"] else "stopped at the time limit"
-    return {
-        "name": row.name,
-        "wanted": row.wanted,
-        "counts": variables,
-        "outcome": outcome,
-        **found,
-        "seconds": round(seconds),
-        "cpu_s": round(after.children_user + after.children_system - before.children_user - before.children_system),
-        "said": "" if outcome == "passed" else said[-6000:],
+def run_row(row: Row, results: Results, minutes: float) -> None:
+    """Run the tests of a row for what is left of its count, and add what they report to the results."""
+    seed = int(os.environ.get("ECGQUORUM_CAMPAIGN_SEED") or results.next_seed(row))
+    environment = os.environ | {
+        "ECGQUORUM_CAMPAIGN_UNTIL": str(time.time() + 60 * 0.8 * minutes),  # a loop then finishes what it has begun
+        "ECGQUORUM_CAMPAIGN_SEED": str(seed),
+        "ECGQUORUM_MUTATION_SEED": str(seed),
+        "OMP_NUM_THREADS": "1",
     }
+    if row.variable:
+        environment[f"ECGQUORUM_{row.variable}"] = str(row.wanted - results.done(row))
+    path, _, chosen = row.tests.partition("::")
+    path = path if path.startswith("tests/") else f"tests/campaign/{path}"
+    marker = "slow" if path.startswith("tests/service") else "slow or not slow"
+    options = ["-m", marker, "-q", "-o", "junit_family=xunit1", *(["-k", chosen] if chosen else [])]
+    with tempfile.TemporaryDirectory(dir=in_memory(), ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)  # PostgreSQL has an account of its own
+        environment["TMPDIR"] = folder
+        report, printed = Path(folder) / "report.xml", Path(folder) / "printed"
+        command = [sys.executable, "-m", "pytest", path, *options, f"--junitxml={report}"]
+        began = time.monotonic()
+        with printed.open("w") as file:
+            is_stopped = run_command(command, environment, file, 60 * minutes)
+        tests = read_report(report) if report.exists() else {}
+        passed = bool(tests) and all(test["outcome"] != "failed" for test in tests.values())
+        results.add(
+            row,
+            {
+                "date": time.strftime("%Y-%m-%d %H:%M"),
+                "commit": subprocess.run(
+                    ["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+                ).stdout.strip(),
+                "seed": seed,
+                "minutes": round((time.monotonic() - began) / 60, 1),
+                "stopped": is_stopped,
+                "tests": tests,
+                "said": "" if passed else printed.read_text(errors="replace")[-6000:],
+            },
+        )
 
 
-def read_report(path: Path) -> dict[str, object]:
-    """Counts of tests, reasons of skips, and the sums of the properties that tests recorded."""
-    passed, failed, skipped = 0, [], []
-    properties: dict[str, float] = {}
-    for case in ElementTree.parse(path).iter("testcase"):  # noqa: S314 (pytest has just written it)
-        broken, left = [*case.findall("failure"), *case.findall("error")], case.find("skipped")
-        if broken:
-            failed.append(f"{case.get('name')}: {broken[0].get('message', '').splitlines()[0][:300]}")
-        elif left is not None:
-            skipped.append(f"{case.get('name')}: {left.get('message', '')}")
-        else:
-            passed += 1
-        for one in case.iter("property"):
-            properties[one.get("name", "")] = properties.get(one.get("name", ""), 0) + float(one.get("value", 0))
-    return {"passed": passed, "failed": failed, "skipped": skipped, "properties": properties}
+def in_memory() -> str | None:
+    """A file system in memory with room for all rows: a disk is not what they test, and takes half of their time."""
+    place = Path("/dev/shm")  # noqa: S108 (the folder in it has a name of its own)
+    return str(place) if place.is_dir() and shutil.disk_usage(place).free > 4 << 30 else None
 
 
-def write_tables(out: Path, rows: list[dict[str, object]]) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "campaign.json").write_text(json.dumps(rows, indent=1) + "\n")
-    lines = ["| what | wanted | run | outcome | CPU s |", "|---|---|---|---|---|"]
-    for row in rows:
-        run = ", ".join(f"{value:g} {name}" for name, value in dict(row["properties"]).items())
-        run = run.replace(" done", "") or f"{row['passed']} tests"
-        notes = [str(row["outcome"]), *(f"skipped: {text}" for text in row["skipped"]), *row["failed"]]
-        cells = (row["name"], row["wanted"], run, "; ".join(notes).replace("|", "\\|"), row["cpu_s"])
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-    (out / "campaign.md").write_text("\n".join(lines) + "\n")
+def run_command(command: list[str], environment: dict[str, str], file, seconds: float) -> bool:
+    """Run it; at the limit it is interrupted, so that it stops its servers, and then killed. Was it stopped?"""
+    process = subprocess.Popen(
+        command, cwd=REPOSITORY, env=environment, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    try:
+        process.wait(seconds)
+        return False
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return True
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=60.0, help="for all rows together")
-    parser.add_argument("--scale", type=float, default=1.0, help="share of the full counts")
-    parser.add_argument("--only", help="rows whose name contains this")
+    parser.add_argument("--minutes", type=float, default=60.0, help="for all rows of this sitting together")
+    parser.add_argument("--patience", type=float, default=1.0, help="times the limit of each row, on a shared machine")
+    parser.add_argument("--only", default="", help="rows whose name contains this")
     parser.add_argument("--out", type=Path, default=Path("runs/campaign"))
     arguments = parser.parse_args()
-    ends = time.monotonic() + 60 * arguments.minutes
-    rows = []
+    ends, results = time.monotonic() + 60 * arguments.minutes, Results(arguments.out, ROWS)
     for row in ROWS:
-        if arguments.only and arguments.only not in row.name:
-            continue
         left = (ends - time.monotonic()) / 60
-        if left < 1:
-            rows.append(
-                {"name": row.name, "wanted": row.wanted, "outcome": "not run: no time left", **NOTHING, "cpu_s": 0}
-            )
-        else:
-            rows.append(run_row(row, min(row.minutes, left), arguments.scale))
-        write_tables(arguments.out, rows)
-        print(f"{time.strftime('%H:%M:%S')} {row.name}: {rows[-1]['outcome']} {rows[-1]['properties']}", flush=True)
-    return int(any(row["failed"] for row in rows))
+        if arguments.only not in row.name or results.is_complete(row) or left < 1:
+            continue
+        run_row(row, results, min(row.minutes * arguments.patience, left))
+        print(f"{time.strftime('%H:%M:%S')} {results.line(row)}", flush=True)
+    results.refresh()
+    return int(any(results.failures(row) for row in ROWS))
 
 
 if __name__ == "__main__":

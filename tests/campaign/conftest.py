@@ -9,12 +9,13 @@ import pytest
 class Count:
     """A number of attempts, which a deadline may end early; the number really made is in the report.
 
-    The number is that of the environment variable, else of a quick look.
+    The number is that of the environment variable, else of a quick look. Each sitting has a seed of its own.
     """
 
     def __init__(self, variable, few, record_property):
         self.wanted = int(os.environ.get(variable, few))
         self.until = float(os.environ.get("ECGQUORUM_CAMPAIGN_UNTIL", "inf"))
+        self.seed = int(os.environ.get("ECGQUORUM_CAMPAIGN_SEED", "1"))
         self.done, self._record = 0, record_property
 
     @property

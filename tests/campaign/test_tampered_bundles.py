@@ -6,10 +6,12 @@ import shutil
 import numpy as np
 import pytest
 
-from ecgquorum import load_ensemble
+from ecgquorum import load_ensemble, simulate
 from ecgquorum.ensemble.card import find_bundle
 from ecgquorum.errors import BundleError
+from ecgquorum.recordings import write
 
+from ..commands import Command
 from ..contracts.test_mutations import mutated
 
 FILES = ("card.json", "weights.safetensors", "distance.safetensors")
@@ -58,13 +60,18 @@ def _same_document(before, after):
         return False
 
 
+@pytest.fixture(scope="module")
+def sources():
+    found = [find_bundle(name) for name in ("physionet2017", "physionet2017-robust", "cpsc2018")]
+    found = [path for path in found if (path / "distance.safetensors").is_file()]
+    assert len(found) >= 2
+    return found
+
+
 @pytest.mark.timeout(7200)
-def test_no_tampered_bundle_loads(tmp_path, count):
-    bundles, rng = count("TAMPERED", 40), np.random.default_rng(3)
-    sources = [find_bundle(name) for name in ("physionet2017", "physionet2017-robust", "cpsc2018")]
-    sources = [path for path in sources if (path / "distance.safetensors").is_file()]
-    assert len(sources) >= 2
-    skipped = 0
+def test_no_tampered_bundle_loads(sources, tmp_path, count):
+    bundles, skipped = count("TAMPERED", 40), 0
+    rng = np.random.default_rng([3, bundles.seed])
     while bundles.goes_on:
         source = sources[bundles.done % len(sources)]
         copy = tmp_path / "bundle"
@@ -79,3 +86,24 @@ def test_no_tampered_bundle_loads(tmp_path, count):
             skipped += 1
         shutil.rmtree(copy)
     bundles.finish(same_content=skipped)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_no_tampered_bundle_is_taken_by_a_command(sources, tmp_path, record_property):
+    """One of each way of `tamper`, in processes of their own."""
+    write(simulate("N", seed=1, leads=("ECG",), seconds=10).recording, tmp_path / "one.npz")
+    rng, seen = np.random.default_rng(4), set()
+    while len(seen) < 4:
+        copy = tmp_path / f"bundle{rng.integers(1 << 30)}"
+        shutil.copytree(sources[0], copy)
+        how = tamper(copy, sources[1:], rng)
+        way = how[-1:]
+        if not how or way in seen:
+            continue
+        command = Command("predict", tmp_path / "one.npz", "--model", copy, threads=1)
+        assert command.wait(600) == 1, (how, command.stdout)
+        assert "Traceback" not in command.stderr and command.stderr.count("error:") == 1, (how, command.stderr)
+        assert command.stdout == "", how
+        seen.add(way)
+    record_property("done", len(seen))

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,7 @@ def attempt(paths, n_tries, seed, connection):
     resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))
     counts = {}
     for path in paths:
-        rng = np.random.default_rng([seed, *path.parent.name.encode()])  # each format alike, whichever others there are
+        rng = np.random.default_rng([*seed, *path.parent.name.encode()])  # whichever other formats there are
         files = sorted(path.parent.iterdir())
         contents = [file.read_bytes() for file in files]
         counts[path.parent.name] = [0, 0]
@@ -77,7 +78,7 @@ def attempt(paths, n_tries, seed, connection):
     connection.send(counts)
 
 
-def survive(tmp_path, n_tries, seed=1):
+def survive(tmp_path, n_tries, seed=(1,)):
     made = simulate("AF", seed=4, seconds=1.0, rate_hz=250.0).recording
     recording = Recording("made", np.round(made.signal, 3), 250.0, STANDARD_LEADS)
     paths = []
@@ -106,7 +107,17 @@ def test_a_few_damaged_files(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(4 * 3600)
-def test_many_damaged_files(tmp_path):
-    """10,000 of each format; ECGQUORUM_MUTATIONS and ECGQUORUM_MUTATION_SEED give another number and seed."""
+def test_many_damaged_files(tmp_path, record_property):
+    """10,000 of each format, 250 at a time, or as many as the campaign's time allows.
+
+    ECGQUORUM_MUTATIONS and ECGQUORUM_MUTATION_SEED give another number and seed.
+    """
     n_tries = int(os.environ.get("ECGQUORUM_MUTATIONS", "10000"))
-    survive(tmp_path, n_tries, seed=int(os.environ.get("ECGQUORUM_MUTATION_SEED", "1")))
+    seed = int(os.environ.get("ECGQUORUM_MUTATION_SEED", "1"))
+    until, done = float(os.environ.get("ECGQUORUM_CAMPAIGN_UNTIL", "inf")), 0
+    while done < n_tries and (done == 0 or time.time() < until):
+        some = min(250, n_tries - done)
+        (tmp_path / str(done)).mkdir()
+        survive(tmp_path / str(done), some, seed=[seed, done])
+        done += some
+    record_property("done", done)

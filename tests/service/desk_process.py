@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 from contextlib import contextmanager, suppress
 
@@ -16,7 +19,7 @@ from ecgquorum.service.settings import Settings
 from ecgquorum.service.store import Store, audit
 from ecgquorum.service.store.verification import verify_data
 
-from ..commands import Command, free_port
+from ..commands import Command, free_port, preload
 
 PATIENCE_S = 240
 
@@ -28,14 +31,19 @@ class DeskProcess:
         self.folder, self.port = folder, free_port()
         self.database_url = Settings(data=folder, model="", database=database).database_url
         self.arguments = ["serve", "--data", folder, "--model", model, "--port", self.port, "--database", database]
-        self.process = None
+        self.process = self._errors = None
 
     @property
     def address(self):
         return f"http://127.0.0.1:{self.port}"
 
+    def launch(self):
+        """Fork its process from one that has loaded what the desk needs, which is most of a start."""
+        return Command(*self.arguments, new_session=True)
+
     def start(self):
-        self.process = Command(*self.arguments, new_session=True)
+        """Start it, and wait until it answers."""
+        self.process = self.launch()
         started = time.monotonic()
         while True:
             try:
@@ -51,10 +59,17 @@ class DeskProcess:
         with suppress(ProcessLookupError):  # it may not have a group yet
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
+        self.process.wait()
+        if self._errors:
+            self._errors.close()
+            self._errors = None
 
     def said(self):
         """What it has written to its standard error."""
-        return self.process.stderr
+        if not self._errors:
+            return self.process.stderr
+        self._errors.seek(0)
+        return self._errors.read().decode()
 
     def ask(self, statement):
         """The rows that the database has for a statement."""
@@ -79,6 +94,24 @@ class DeskProcess:
         while self.ask("SELECT count(*) FROM recordings WHERE state = 'waiting'") != [(0,)]:
             assert time.monotonic() - started < patience_s
             time.sleep(0.5)
+
+
+class RestartedDesk(DeskProcess):
+    """A desk that is killed many times: one in ten starts is a command of its own, the others are forked."""
+
+    def __init__(self, folder, model, database):
+        super().__init__(folder, model, database)
+        preload("ecgquorum.service.server")
+        self._starts = 0
+
+    def launch(self):
+        """Start its process."""
+        self._starts += 1
+        if self._starts % 10:
+            return super().launch()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (a pipe that nobody reads would stop it)
+        command = [sys.executable, "-m", "ecgquorum", *map(str, self.arguments)]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self._errors, start_new_session=True)
 
 
 @contextmanager

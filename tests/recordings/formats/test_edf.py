@@ -1,5 +1,7 @@
 """EDF as devices write it."""
 
+import warnings
+
 import edfio
 import numpy as np
 import pytest
@@ -127,3 +129,12 @@ def test_a_header_without_its_numbers_is_no_header(write_edf, start, stop):
     path.write_bytes(content)
     with pytest.raises(RecordingError, match="a.edf: expected the header of an EDF file, found none"):
         read(path)
+
+
+def test_what_edfio_warns_of_is_read_without_a_warning(write_edf):
+    """The last data record is incomplete, as after a recording that was cut off."""
+    path = write_edf("II")
+    path.write_bytes(path.read_bytes() + bytes(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(read(path).signal[0], ROW, atol=1e-3)

@@ -33,6 +33,10 @@ def test_times_that_do_not_increase_have_no_step():
     assert find_step(np.array([0.0, np.nan, 0.2])) == (None, 1)
 
 
+def test_times_that_are_rounded_to_more_than_a_step_have_none():
+    assert find_step(np.floor(np.arange(100) / 2) / 1000) == (None, 1), "the first step is 0 already"
+
+
 def test_times_since_1970_are_multiples_of_their_rounding():
     """A double has a quarter of a microsecond left there, so that no time is a whole number of milliseconds."""
     times = 1.7e9 + np.round(np.arange(1000) / 300, 3)

@@ -26,6 +26,17 @@ def test_every_format_reads_as_the_wfdb_package_reads_it(write_record, fmt):
     assert recording.rate_hz == 300
 
 
+def test_skewed_signals_read_as_the_wfdb_package_reads_them(write_record):
+    path = write_record(leads=("ii", "V1"), units=("mV", "mV"))
+    header = path.with_suffix(".hea")
+    lines = header.read_text().splitlines()
+    header.write_text("\n".join([*lines[:2], lines[2].replace("rec.dat 16", "rec.dat 16:7")]) + "\n")
+    expected = wfdb.rdrecord(str(path), return_res=32).p_signal.T
+    found = read(path).signal
+    np.testing.assert_array_equal(found, expected)
+    assert not np.array_equal(found[1, :100], 2 * found[0, :100]), "one is later than the other"
+
+
 @pytest.mark.parametrize(("unit", "factor"), [("mV", 1.0), ("uV", 1e-3), ("\u00b5V", 1e-3), ("V", 1e3), ("nV", 1e-6)])
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_units_are_brought_to_millivolts(write_record, unit, factor, encoding):
