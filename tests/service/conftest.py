@@ -245,7 +245,7 @@ def give_token(desk, name, role):
         return tokens.add_token(session, desk.store.now(), name, role)
 
 
-@pytest.fixture(scope="package")  # one for all of these tests: two at a time cannot run in one process
+@pytest.fixture(scope="module")  # while it runs its process has an event loop, which other tests cannot have
 def chromium():
     if CHROMIUM is None or playwright is None:
         pytest.skip("no chromium or no playwright here; install them to test with them")

@@ -16,7 +16,7 @@ def site():
         yield site
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def contexts(chromium):
     """One for each kind of screen: opening them takes longer than most tests."""
     opened = {}
