@@ -9,6 +9,7 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,18 @@ class Scorecard:
 
     def find(self, **wanted: Any) -> Iterator[MetricRow]:
         """The rows whose fields have these values, such as metric="accuracy", attack="pgd"."""
-        return (row for row in self.rows if all(getattr(row, key) == value for key, value in wanted.items()))
+        rows = self.rows
+        if "ensemble" in wanted and "metric" in wanted:
+            rows = self._rows_of.get((wanted.pop("ensemble"), wanted.pop("metric")), ())
+        return (row for row in rows if all(getattr(row, key) == value for key, value in wanted.items()))
+
+    @cached_property
+    def _rows_of(self) -> dict[tuple[str, str], tuple[MetricRow, ...]]:
+        """The rows of each ensemble and metric: reports ask for thousands of single rows."""
+        found: dict[tuple[str, str], list[MetricRow]] = {}
+        for row in self.rows:
+            found.setdefault((row.ensemble, row.metric), []).append(row)
+        return {key: tuple(rows) for key, rows in found.items()}
 
     def estimate(self, **wanted: Any) -> Estimate | None:
         """The value of the first row whose fields have these values; None where there is none."""
@@ -132,9 +144,7 @@ class Scorecard:
         return f"{label}: {row.detail}" if row.detail else label
 
     def plot(self, metric: str = "accuracy") -> "Figure":
-        """Draw one metric against the strength of each attack, with intervals; without attacks, against severities of
-        corruptions, or as a bar each.
-        """
+        """Draw one metric with intervals against the strength of attacks, else against severities, or as a bar each."""
         from ecgquorum.evaluation.plot import plot_metric
 
         return plot_metric(self, metric)
@@ -155,10 +165,7 @@ class Scorecard:
         return path
 
     def to_json(self, predictions_file: dict[str, str]) -> str:
-        """Format all but the arrays as JSON with a checksum, one row a line.
-
-        predictions_file: name and SHA-256 of the file with the arrays
-        """
+        """Format all but the arrays as JSON with a checksum; `predictions_file`: name and SHA-256 of their file."""
         document = {
             "format": FORMAT,
             "data": asdict(self.data),
