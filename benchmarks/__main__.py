@@ -16,7 +16,7 @@ from .measuring import matmul_peak
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of each comparison; their median is printed")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each comparison; their median is printed")
     parser.add_argument("--plot", type=Path, help="also draw how time grows with files, length, members and cores")
     parser.add_argument("--memory-of", choices=("published", "ours"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -1,25 +1,17 @@
-"""Paths of version 0.1, to measure against: `wfdb` reads recordings, and they share a batch in the order they come.
+"""The path of version 0.1, to measure against: recordings share a batch in the order they come.
 
-Both give what the present paths give, up to rounding; tests/test_benchmarks.py says so.
+It gives what the present path gives, up to rounding; tests/test_benchmarks.py says so.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
-import wfdb
 
 from ecgquorum.cohorts import make_batch
 from ecgquorum.ensemble import Ensemble
 from ecgquorum.preprocessing.input_spec import Signal
 
 _BATCH = 32
-
-
-def read_wfdb(header: Path) -> np.ndarray:
-    """Return the samples in millivolts, (lead, time)."""
-    record = wfdb.rdrecord(str(header.with_suffix("")), physical=True)
-    return np.asarray(record.p_signal.T, dtype=np.float32)
 
 
 def predict_in_order(ensemble: Ensemble, signals: Sequence[Signal]) -> np.ndarray:
