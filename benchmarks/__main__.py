@@ -28,7 +28,7 @@ def main() -> None:
     print(f"{torch.get_num_threads()} threads, PyTorch {torch.__version__}, medians of {arguments.rounds} rounds")
     peak = matmul_peak()
     paper_network.compare_networks(arguments.rounds, peak)
-    paper_network.compare_small_parts(20 * arguments.rounds)
+    paper_network.compare_small_parts(10 * arguments.rounds)
     paper_network.compare_memory()
     compact.measure(arguments.rounds)
     waiting.measure(arguments.rounds)

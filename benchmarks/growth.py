@@ -16,7 +16,7 @@ from .compact import make_batch, make_ensemble
 from .measuring import seconds
 from .triage import write_recordings
 
-FILES, LENGTHS_S, MEMBERS = (50, 100, 200, 400), (15, 30, 60, 120), (1, 2, 3, 4, 6, 8)
+FILES, LENGTHS_S, MEMBERS = (100, 200, 400), (15, 30, 60, 120), (1, 2, 3, 4, 6, 8)
 _RECORDS = 16
 
 

@@ -13,7 +13,7 @@ from .commands import Run, run_command, run_triage
 from .measuring import print_heading, print_row, ratios
 from .triage import write_recordings
 
-N_FEW, N_MANY = 500, 1200
+N_FEW, N_MANY = 500, 1000
 _MIXED = 128
 
 
