@@ -122,6 +122,11 @@ def name_row(group: EnsembleGroup) -> str:
     return group.names[0] + (f" ({n_seeds} seeds)" if n_seeds > 1 else "")
 
 
+def _in_unit(unit: str) -> str:
+    """In what a strength is given: in µV, or as a share of the lead's peak."""
+    return f"as a share {unit}" if unit.startswith("of ") else f"in {unit}"
+
+
 def _first_row(card: Scorecard, ensemble: str, column: _Column) -> list[MetricRow]:
     """The row of an ensemble that fills a column; none where it was not evaluated."""
     found = next(card.find(ensemble=ensemble, **column.wanted), None)
@@ -138,7 +143,7 @@ def _paper_table(card: Scorecard, metric: str, title: str) -> ReportTable:
         for c in conditions
     )
     return _build_table(
-        card, metric, f"{title}, ε in {card.data.unit}", columns, note=note, best=max, with_paper=comparable
+        card, metric, f"{title}, ε {_in_unit(card.data.unit)}", columns, note=note, best=max, with_paper=comparable
     )
 
 
@@ -154,7 +159,7 @@ def _stronger_attacks_table(card: Scorecard, metric: str, title: str) -> ReportT
     return _build_table(
         card,
         f"beyond_the_paper_{metric}",
-        f"{title}, stronger attacks, ε in {card.data.unit}",
+        f"{title}, stronger attacks, ε {_in_unit(card.data.unit)}",
         columns,
         note=_describe_stronger(card, conditions, metric, comparable=comparable),
         best=max,
