@@ -49,7 +49,7 @@ slow: install-all  ## the tests that take minutes
 mutate: install-all  ## small errors in a copy of the package: do the tests notice them? half an hour
 	$(BIN)/python -m tests.mutate
 
-campaign: install-all  ## kills, damaged files, full disks and large inputs: an hour, and again until all counts are reached; see docs/reliability.md
+campaign: install-all  ## kills, damaged files, full disks and large inputs: an hour; run it again until all counts are reached; see docs/reliability.md
 	$(BIN)/python -m tests.campaign --minutes 60
 
 bench: install-all  ## speed, as ratios to the published code and to version 0.1, and a plot of growth; needs an idle machine

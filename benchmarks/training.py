@@ -96,7 +96,7 @@ def main() -> None:
             for strategy, ratio in measure_steps(kind, cohort, n_rounds).items():
                 aim = AIMS[kind].get(strategy)
                 note = "" if aim is None else f"  (aim <= {aim:.2f}{', met' if ratio <= aim else ', missed'})"
-                print(f"{kind:8s} {strategy:9s} {ratio:6.3f}{note}")
+                print(f"{kind:8s} {strategy:13s} {ratio:6.3f}{note}")
 
 
 if __name__ == "__main__":

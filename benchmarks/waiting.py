@@ -47,7 +47,7 @@ def _measure_files(scratch: Path) -> None:
 
 def _compare_sizes(name: str, aim: float | None, small: Run, large: Run) -> None:
     more = N_MANY - N_FEW
-    print_row(f"{name} of {N_FEW} files from a cold start (s)", small.seconds)
+    print_row(f"{name} of {N_FEW} files, start-up included (s)", small.seconds)
     print_row(f"{name}, files a second between {N_FEW} and {N_MANY}", more / (large.seconds - small.seconds), aim)
     print_row(f"{name}, CPU of one more file (ms)", 1000 * (large.cpu_s - small.cpu_s) / more)
     print_row(f"{name}, largest memory of {N_MANY} over that of {N_FEW}", large.memory_mb / small.memory_mb, digits=2)

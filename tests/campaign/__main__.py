@@ -53,7 +53,7 @@ def run_row(row: Row, results: Results, minutes: float) -> None:
         "OMP_NUM_THREADS": "1",
     }
     if row.variable:
-        environment[f"ECGQUORUM_{row.variable}"] = str(row.wanted - results.done(row))
+        environment[f"ECGQUORUM_{row.variable}"] = str(max(1, row.wanted - results.done(row)))
     path, _, chosen = row.tests.partition("::")
     path = path if path.startswith("tests/") else f"tests/campaign/{path}"
     marker = "slow" if path.startswith("tests/service") else "slow or not slow"

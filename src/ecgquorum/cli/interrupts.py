@@ -21,11 +21,11 @@ def repeat_lost_interrupts() -> Iterator[None]:
     Python cannot raise an error out of a destructor, or a callback of a weak reference or of the garbage collector: it
     prints the error and goes on. A KeyboardInterrupt there would be lost, and the command would run to its end.
     """
-    before = sys.unraisablehook
+    before, ended = sys.unraisablehook, threading.Event()
 
     def repeat(unraisable: Any) -> None:
-        if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            threading.Thread(target=_interrupt_after, args=(repeat.__code__,), daemon=True).start()
+        if unraisable.exc_type is not None and issubclass(unraisable.exc_type, KeyboardInterrupt):
+            threading.Thread(target=_interrupt_after, args=(repeat.__code__, ended), daemon=True).start()
         else:
             before(unraisable)
 
@@ -33,12 +33,14 @@ def repeat_lost_interrupts() -> Iterator[None]:
     try:
         yield
     finally:
+        ended.set()
         sys.unraisablehook = before
 
 
-def _interrupt_after(code: CodeType) -> None:
-    """Send Ctrl-C once the main thread has left `code`, in which it would be discarded again."""
+def _interrupt_after(code: CodeType, ended: threading.Event) -> None:
+    """Send Ctrl-C once the main thread has left `code`, in which it would be discarded again, unless all has ended."""
     main = threading.main_thread().ident or 0
     while any(frame.f_code is code for frame, _ in walk_stack(sys._current_frames()[main])):
         time.sleep(_PAUSE_S)
-    os.kill(os.getpid(), signal.SIGINT)
+    if not ended.is_set():
+        os.kill(os.getpid(), signal.SIGINT)
