@@ -9,6 +9,8 @@ from typing import Any
 
 from ecgquorum.cohorts.sources import cpsc2018, physionet2017
 from ecgquorum.evaluation.conditions import NATURAL
+from ecgquorum.evaluation.metric_rows import MetricRow
+from ecgquorum.evaluation.scorecard import Scorecard
 from ecgquorum.recipes import without_hardening
 
 _DATA_OF_CLASSES = {
@@ -61,3 +63,17 @@ def paper_value(
     else:
         found = row.get(attack, {}).get(f"{epsilon:g}") if target == _TARGET else None
     return None if found is None else found / 100
+
+
+def is_comparable(card: Scorecard, metric: str) -> bool:
+    """Whether the paper computed this metric in the same way; R_cc, R_iu and UA depend on the normalisation."""
+    return metric == "accuracy" or card.evaluation.get("normalise") == "authors"
+
+
+def find_paper_value(row: MetricRow, card: Scorecard) -> float | None:
+    """The paper's result, if the row is about the paper's attack with none of its options changed."""
+    natural = row.attack == NATURAL
+    kind = NATURAL if natural else unchanged_kind(card.evaluation["attacks"], row.attack, row.target)
+    if kind is None:
+        return None
+    return paper_value(card.data.classes, row.strategy, row.metric, kind, row.target, row.epsilon)

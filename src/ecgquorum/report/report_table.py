@@ -93,3 +93,8 @@ def mark_best(rows: list[TableRow], best: Best | None, compares: list[bool]) -> 
         )
         for name, cells in rows
     )
+
+
+def describe_unit(unit: str) -> str:
+    """In what a strength is given: in µV, or as a share of the lead's peak."""
+    return f"as a share {unit}" if unit.startswith("of ") else f"in {unit}"

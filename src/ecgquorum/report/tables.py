@@ -20,8 +20,8 @@ from ecgquorum.evaluation.conditions import (
 from ecgquorum.evaluation.metric_rows import EnsembleFacts, MetricRow
 from ecgquorum.evaluation.mixed_conditions import DRAWS
 from ecgquorum.evaluation.scorecard import Scorecard
-from ecgquorum.report.published_results import paper_data_set, paper_value, unchanged_kind
-from ecgquorum.report.report_table import Best, ReportTable, TableCell, average, mark_best
+from ecgquorum.report.published_results import find_paper_value, is_comparable, paper_data_set
+from ecgquorum.report.report_table import Best, ReportTable, TableCell, average, describe_unit, mark_best
 from ecgquorum.report.shift_tables import build_shift_tables
 
 PAPER_METRICS = {
@@ -122,11 +122,6 @@ def name_row(group: EnsembleGroup) -> str:
     return group.names[0] + (f" ({n_seeds} seeds)" if n_seeds > 1 else "")
 
 
-def _in_unit(unit: str) -> str:
-    """In what a strength is given: in µV, or as a share of the lead's peak."""
-    return f"as a share {unit}" if unit.startswith("of ") else f"in {unit}"
-
-
 def _first_row(card: Scorecard, ensemble: str, column: _Column) -> list[MetricRow]:
     """The row of an ensemble that fills a column; none where it was not evaluated."""
     found = next(card.find(ensemble=ensemble, **column.wanted), None)
@@ -143,7 +138,7 @@ def _paper_table(card: Scorecard, metric: str, title: str) -> ReportTable:
         for c in conditions
     )
     return _build_table(
-        card, metric, f"{title}, ε {_in_unit(card.data.unit)}", columns, note=note, best=max, with_paper=comparable
+        card, metric, f"{title}, ε {describe_unit(card.data.unit)}", columns, note=note, best=max, with_paper=comparable
     )
 
 
@@ -159,7 +154,7 @@ def _stronger_attacks_table(card: Scorecard, metric: str, title: str) -> ReportT
     return _build_table(
         card,
         f"beyond_the_paper_{metric}",
-        f"{title}, stronger attacks, ε {_in_unit(card.data.unit)}",
+        f"{title}, stronger attacks, ε {describe_unit(card.data.unit)}",
         columns,
         note=_describe_stronger(card, conditions, metric, comparable=comparable),
         best=max,
@@ -306,17 +301,3 @@ def _make_cell(rows: list[MetricRow], one: EnsembleFacts, paper_of: Scorecard | 
         in_paper_setting=not one.deviations,
         spread=stdev(one.value for one in found) if len(found) > 1 else None,
     )
-
-
-def is_comparable(card: Scorecard, metric: str) -> bool:
-    """Whether the paper computed this metric in the same way; R_cc, R_iu and UA depend on the normalisation."""
-    return metric == "accuracy" or card.evaluation.get("normalise") == "authors"
-
-
-def find_paper_value(row: MetricRow, card: Scorecard) -> float | None:
-    """The paper's result, if the row is about the paper's attack with none of its options changed."""
-    natural = row.attack == NATURAL
-    kind = NATURAL if natural else unchanged_kind(card.evaluation["attacks"], row.attack, row.target)
-    if kind is None:
-        return None
-    return paper_value(card.data.classes, row.strategy, row.metric, kind, row.target, row.epsilon)
