@@ -1,6 +1,7 @@
 """Batches of the worker: limited by size, extended while they take long, given back on a full disk."""
 
 import errno
+import signal
 
 import httpx
 
@@ -73,7 +74,11 @@ def test_a_worker_waits_while_the_disk_is_full_and_gives_its_claims_back(desk, c
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(worker, "classify_some", fail)
-    worker.run_worker(desk.settings, Alive())
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        worker.run_worker(desk.settings, Alive())
+    finally:
+        signal.signal(signal.SIGINT, before)  # a worker ignores Ctrl-C, and so would all that this process starts later
     assert attempts == [[made]] * 4, "it did not end, and claimed the same recording again each time"
     assert [record.message for record in caplog.records if "space on the disk" in record.message] == [
         "the worker waits for space on the disk: OSError: [Errno 28] No space left on device"
