@@ -16,6 +16,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a shell's backgro
 
 os.environ.setdefault("RAY_worker_niceness", "0")  # else other tests starve Ray's processes for minutes
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import torch
@@ -149,13 +151,21 @@ def ecgquorum(monkeypatch, capsys):
 def s3(monkeypatch, tmp_path):
     """An S3 server with the buckets `bucket` and `other`, the credentials for it, and a cache folder of this test."""
     pytest.importorskip("pyarrow.fs", reason="PyArrow is not installed")
-    from ecgquorum.storage import backends, retries
+    from ecgquorum.storage import retries
     from tests.storage.s3_server import S3Server
 
-    server = S3Server("bucket", "other")
-    for name, value in server.environment(tmp_path / "cache").items():
-        monkeypatch.setenv(name, value)
     monkeypatch.setattr(retries, "FIRST_WAIT_S", 0.01)
+    with using(S3Server("bucket", "other"), monkeypatch, tmp_path / "cache") as server:
+        yield server
+
+
+@contextmanager
+def using(server, monkeypatch, cache):
+    """The credentials for an S3 server and a new cache folder, while the block runs; then the server is closed."""
+    from ecgquorum.storage import backends
+
+    for name, value in server.environment(cache).items():
+        monkeypatch.setenv(name, value)
     backends.open_backend.cache_clear()
     forget_machine()
     yield server

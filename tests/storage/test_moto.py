@@ -8,10 +8,11 @@ from moto.server import ThreadedMotoServer
 
 from ecgquorum import Cohort, write
 from ecgquorum.errors import StorageError
-from ecgquorum.storage import RemoteStore, backends, fetch, open_store
+from ecgquorum.storage import RemoteStore, fetch, open_store
 from ecgquorum.triage import Threshold, distributed, triage_files
-from tests.conftest import Recorder, forget_machine
+from tests.conftest import Recorder, forget_machine, using
 from tests.storage.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.storage.test_storage import check_store
 
 
 class MotoServer:
@@ -45,30 +46,13 @@ class MotoServer:
 
 @pytest.fixture
 def moto(monkeypatch, tmp_path):
-    server = MotoServer("bucket")
-    for name, value in server.environment(tmp_path / "cache").items():
-        monkeypatch.setenv(name, value)
-    backends.open_backend.cache_clear()
-    forget_machine()
-    yield server
-    forget_machine()
-    backends.open_backend.cache_clear()
-    server.close()
+    with using(MotoServer("bucket"), monkeypatch, tmp_path / "cache") as server:
+        yield server
 
 
 def test_a_store_keeps_what_was_written(moto):
-    store = open_store("s3://bucket/some folder/")
-    assert store.stamp("a/b.bin") == ""
-    stamps = set()
-    for content in (b"", b"first", b"other"):
-        store.write("a/b.bin", content)
-        stamps.add(store.stamp("a/b.bin"))
-        with store.open("a/b.bin") as path:
-            assert path.read_bytes() == content
-    assert len(stamps) == 3
+    check_store(open_store("s3://bucket/some folder/"))
     assert moto.content("bucket", "some folder/a/b.bin") == b"other"
-    with pytest.raises(FileNotFoundError), store.open("a/c.bin") as path:
-        path.read_bytes()
     with pytest.raises(StorageError, match="^s3://nowhere/x"):
         RemoteStore("s3://nowhere/x").write("f", b"")
 

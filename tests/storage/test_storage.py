@@ -21,6 +21,11 @@ def store(request, tmp_path):
 
 
 def test_every_kind_of_store_keeps_what_was_written(store):
+    check_store(store)
+
+
+def check_store(store):
+    """What every store must hold."""
     assert store.stamp("a/b.bin") == ""
     with pytest.raises(FileNotFoundError), store.open("a/b.bin") as path:
         path.read_bytes()
