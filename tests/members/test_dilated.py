@@ -75,6 +75,21 @@ def test_a_training_step_agrees_too(pair, n_samples):
         assert not torch.equal(block.norm.running_mean, norm.running_mean)
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_it_computes_in_bfloat16_under_autocast(pair, frozen):
+    """With frozen parameters, as under attack, folded norms and kept transforms are in use."""
+    _, ours = pair
+    x = (torch.randn(2, 1, 2000) * 300).requires_grad_()
+    expected = ours.train(not frozen)(x)
+    ours.requires_grad_(not frozen)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = ours(x)
+    F.cross_entropy(found.float(), torch.tensor([0, 1])).backward()
+    assert x.grad.isfinite().all() and x.grad.any()
+    if frozen:  # in training mode dropout differs
+        assert (found.float() - expected).norm() < 0.1 * expected.norm()
+
+
 def test_positions_that_are_not_read_are_not_computed(pair):
     """The published network's convolutions give twice as many positions as ours, all the way to the last pool."""
     published, ours = pair

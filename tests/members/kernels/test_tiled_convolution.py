@@ -69,6 +69,23 @@ def test_rounding_is_that_of_float32(kernel):
     assert error < 1e-5
 
 
+def test_under_autocast_products_are_in_bfloat16_and_gradients_of_weights_are_not(always_tiled):
+    torch.manual_seed(0)
+    geometry, bias = Geometry(16, 2, 15, 15), torch.randn(32, requires_grad=True)
+    x, weight = torch.randn(3, 32, 900, requires_grad=True), (torch.randn(32, 32, 16) / 20).requires_grad_()
+    exact = plain(x, weight, bias, geometry)
+    kept = TiledKernel(weight.detach())
+    with torch.autocast("cpu", torch.bfloat16):
+        found = convolve(x, weight, bias, geometry, tiled=lambda: kept)
+    assert found.dtype == torch.bfloat16
+    direction = torch.randn_like(exact)
+    wanted = torch.autograd.grad((exact * direction).sum(), (x, weight, bias))
+    gotten = torch.autograd.grad((found.float() * direction).sum(), (x, weight, bias))
+    for one, other in zip((found, *gotten), (exact, *wanted), strict=True):
+        assert (one.float() - other).norm() < 0.02 * other.norm()  # bfloat16 has 8 bits: 0.004 for each rounding
+    assert {gradient.dtype for gradient in gotten} == {torch.float32}
+
+
 def test_a_cached_transform_gives_the_same_result(always_tiled):
     x, weight = torch.randn(2, 3, 200).requires_grad_(), torch.randn(4, 3, 8)
     geometry, kept = Geometry(8, 1, 3, 4), TiledKernel(weight)

@@ -6,7 +6,8 @@ transformed kernel (a matrix product over channels) and transformed back; overla
 channels, everything is a matrix product, so it runs at the speed of matrix products, and the gradients have the same
 form. A dilated kernel is a plain one on every dilation-th sample.
 
-The result is that of `conv1d` up to rounding. Padding may differ on both sides and may be negative.
+The result is that of `conv1d` up to rounding. Padding may differ on both sides and may be negative. Under autocast the
+products are in its lower precision; kernels are transformed, and their gradients summed, in their own.
 """
 
 import math
@@ -93,9 +94,10 @@ def is_worth_tiling(n_in: int, n_out: int, geometry: Geometry, n_samples: int, d
 class TiledKernel:
     """The DFT of a kernel (out, in, K), and of the kernel of its input gradient once that is needed."""
 
-    def __init__(self, weight: Tensor) -> None:
+    def __init__(self, weight: Tensor, dtype: torch.dtype | None = None) -> None:
         self.weight = weight
         self.n_tile = _TILE[weight.shape[2]]
+        self._dtype = dtype or weight.dtype
         self.forward = self._transform(weight)
         self._backward: Tensor | None = None
 
@@ -109,7 +111,7 @@ class TiledKernel:
     def _transform(self, weight: Tensor) -> Tensor:
         n_out, n_in, n_kernel = weight.shape
         matrix = transform(self.n_tile, n_kernel, weight.dtype).kernel
-        return torch.mm(matrix, weight.reshape(-1, n_kernel).t()).view(-1, n_out, n_in)
+        return torch.mm(matrix, weight.reshape(-1, n_kernel).t()).view(-1, n_out, n_in).to(self._dtype)
 
 
 def _tiles(x: Tensor, geometry: Geometry, n_tile: int) -> Tensor:
@@ -175,11 +177,12 @@ def _convolve_tiles(
 
 
 def _kernel_gradient(x: Tensor, gradient: Tensor, geometry: Geometry, n_tile: int) -> Tensor:
-    """Return the kernel's gradient (out, in, K) from the input and the output's gradient."""
+    """Return the kernel's gradient (out, in, K), at least float32, from the input and the output's gradient."""
     n_channels, step = gradient.shape[1], n_tile - geometry.kernel + 1
     n_tiles = _n_tiles(geometry, x.shape[2], step)
     matrices = transform(n_tile, geometry.kernel, x.dtype)
-    total = x.new_zeros(len(matrices.back), n_channels, x.shape[1])
+    precise = torch.promote_types(x.dtype, torch.float32)
+    total = x.new_zeros(len(matrices.back), n_channels, x.shape[1], dtype=precise)
     group = _group(geometry, n_tiles)
     for start in range(0, len(x), group):
         few = x[start : start + group]
@@ -187,8 +190,13 @@ def _kernel_gradient(x: Tensor, gradient: Tensor, geometry: Geometry, n_tile: in
         for phase in range(geometry.dilation):
             _fill(phases[:, :, phase], gradient[start : start + group], phase, geometry.dilation)
         tiles = torch.mm(matrices.back, phases.view(-1, step).t()).view(len(total), n_channels, -1)
-        total.baddbmm_(tiles, _tiles(few, geometry, n_tile).transpose(1, 2))
-    return torch.mm(total.view(len(total), -1).t(), matrices.kernel).view(n_channels, x.shape[1], -1)
+        others = _tiles(few, geometry, n_tile).transpose(1, 2)
+        if x.dtype == precise:
+            total.baddbmm_(tiles, others)
+        else:
+            total += torch.bmm(tiles, others)
+    matrix = transform(n_tile, geometry.kernel, precise).kernel
+    return torch.mm(total.view(len(total), -1).t(), matrix).view(n_channels, x.shape[1], -1)
 
 
 class _TiledConvolution(torch.autograd.Function):
@@ -202,7 +210,7 @@ class _TiledConvolution(torch.autograd.Function):
         relu: bool,
         tiled: TiledKernel | None,
     ) -> Tensor:
-        tiled = tiled or TiledKernel(weight)
+        tiled = tiled or TiledKernel(weight, x.dtype)
         y = _convolve_tiles(x, tiled.forward, geometry, tiled.n_tile, bias, relu)
         ctx.geometry, ctx.relu, ctx.tiled, ctx.n_in = geometry, relu, tiled, x.shape[2]
         ctx.save_for_backward(x if ctx.needs_input_grad[1] else None, weight, y if relu else None)
@@ -215,7 +223,7 @@ class _TiledConvolution(torch.autograd.Function):
         x, weight, y = ctx.saved_tensors
         if ctx.relu:
             gradient = gradient * (y > 0)
-        tiled = ctx.tiled or TiledKernel(weight)
+        tiled = ctx.tiled or TiledKernel(weight, gradient.dtype)
         to_x = to_weight = to_bias = None
         if ctx.needs_input_grad[0]:
             to_x = _convolve_tiles(gradient, tiled.backward, ctx.geometry.backward, tiled.n_tile, None, relu=False)
@@ -242,8 +250,13 @@ def convolve(
     """
     n_out, n_in, _ = weight.shape
     if is_worth_tiling(n_in, n_out, geometry, x.shape[2], x.device):
-        kept = tiled() if tiled else None
-        y: Tensor = _TiledConvolution.apply(x, weight, bias, geometry, relu, kept)  # type: ignore[no-untyped-call]
+        device = x.device.type
+        lowered = torch.is_autocast_enabled(device) and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
+        if lowered:
+            x = x.to(torch.get_autocast_dtype(device))
+        kept = tiled() if tiled and not lowered else None  # a cached transform has the weight's precision
+        with torch.autocast(device, enabled=False):
+            y: Tensor = _TiledConvolution.apply(x, weight, bias, geometry, relu, kept)  # type: ignore[no-untyped-call]
         return y
     padded = F.pad(x, (geometry.left, geometry.right)) if geometry.left != geometry.right or geometry.left < 0 else x
     padding = geometry.left if padded is x else 0
