@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import signal
 import sys
 import zipfile
@@ -13,6 +14,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # before PyTorch is loaded: as many pro
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a shell's background job; tests send Ctrl-C to commands
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+IN_MEMORY = Path("/dev/shm")  # noqa: S108 (pytest makes a folder of its own in it)
+if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 << 30:  # waiting for a disk is a third of the time
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
 os.environ.setdefault("RAY_worker_niceness", "0")  # else other tests starve Ray's processes for minutes
 

@@ -12,6 +12,7 @@ from ecgquorum.errors import ClusterError, TrainingError
 from ecgquorum.parallel import Executor, LocalExecutor, Task
 from ecgquorum.parallel.executor import RETRIES, RETRIES_AFTER_MACHINES, Lost
 from ecgquorum.progress import NO_PROGRESS
+from ecgquorum.recordings import write
 from tests.parallel import work
 
 
@@ -177,3 +178,15 @@ def test_processes_of_a_command_do_not_import_the_command_line(monkeypatch):
     assert not imported
     assert program.__spec__.name == "ecgquorum.__main__"
     assert program.__file__
+
+
+def test_triage_takes_a_cluster(two_machines, ray_executor, tiny_run, tiny_cohort, tmp_path, ecgquorum):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for i in range(8):
+        write(tiny_cohort.recording(i), folder / f"r{i}.npz")
+    (folder / "broken.npz").write_bytes(b"this is no recording")
+    ray = ("--executor", "ray", "--address", two_machines.address)
+    options = ("--budget", "10%", "--out", tmp_path / "out", "--plots", 0)
+    ran = ecgquorum("triage", folder, "--model", tiny_run, *options, *ray, code=3)
+    assert "1 unreadable" in ran.stdout
