@@ -79,8 +79,11 @@ def name_of(page):
 
 def that_have_code(pages):
     """A parameter for each; most pages are long."""
-    for page in filter(has_code, pages):
-        yield pytest.param(page, id=name_of(page), marks=() if name_of(page) in FAST_PAGES else pytest.mark.long)
+    names = {page: name_of(page) for page in pages if has_code(page)}
+    return [
+        pytest.param(page, id=name, marks=() if name in FAST_PAGES else pytest.mark.long)
+        for page, name in names.items()
+    ]
 
 
 def run_and_check(page, ecgquorum, smaller=()):

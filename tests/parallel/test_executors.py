@@ -58,6 +58,7 @@ def test_tasks_are_taken_when_there_is_capacity(executor):
     assert len(taken) <= 5 + executor.capacity
 
 
+@pytest.mark.long
 def test_a_task_of_a_lost_process_is_run_again(executor, tmp_path):
     progress = work.Log()
     executor.progress = progress
@@ -68,6 +69,7 @@ def test_a_task_of_a_lost_process_is_run_again(executor, tmp_path):
     assert [said for _, said in executor.run(work.double, tasks([1]), (0,))] == [2]
 
 
+@pytest.mark.long
 def test_a_task_that_always_kills_its_process_fails(executor):
     ((task, said),) = executor.run(work.die, [Task("poison", 0)], on_lost=str)
     assert task.name == "poison"
@@ -140,6 +142,7 @@ def test_an_unpickling_error_is_an_error_of_the_task(processes):
     assert [said for _, said in processes.run(work.double, tasks([1]), (0,))] == [2]
 
 
+@pytest.mark.long
 def test_a_process_killed_while_it_sends_its_result_does_not_block_the_others(processes, tmp_path):
     sizes = [len(sent) for _, sent in processes.run(work.die_while_sending, tasks(range(4)), (str(tmp_path),))]
     assert sizes == [work.N_SENT] * 4
