@@ -199,7 +199,7 @@ def desk(make_desk):
 def listening(desk, with_worker=False):
     """The desk's address, on a server of its own thread."""
     application, changes = desk_application(desk, with_worker=with_worker)
-    with socket.socket() as listener:
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:  # else answers wait 40 ms for an acknowledgement
         listener.bind(("127.0.0.1", 0))
         config = server_config(application, behind_proxy=desk.settings.is_behind_proxy)
         config.timeout_graceful_shutdown = 50  # on a busy machine, measuring a recording for an open page takes longer
