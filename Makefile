@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 OUT ?= runs/demo
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar on -c constraints.txt
 
-.PHONY: install install-all demo desk test test-all slow bench check site format docs clean mutate campaign
+.PHONY: install install-all demo desk test test-long test-all slow bench check site format docs clean mutate campaign
 
 install: $(VENV)/.installed-core  ## the library and the command line
 install-all: $(VENV)/.installed-all  ## everything: review desk, Ray, ONNX, Optuna, test tools
@@ -37,13 +37,16 @@ desk: $(VENV)/.installed-serve  ## the review desk with simulated recordings, at
 
 PYTEST := $(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder --durations 15
 
-test: install-all  ## the fast tests; tests with real recordings are skipped where those are absent
+test: install-all  ## the fast tests: at most five minutes on two cores; tests with real recordings are skipped where those are absent
 	$(PYTEST)
 
-test-all: install-all  ## all tests, also those that take minutes or hours
+test-long: install-all  ## tests that take seconds each: whole commands, servers, browsers, clusters; CI runs them too
+	$(PYTEST) -m "long and not slow"
+
+test-all: install-all  ## all tests: the fast, the long and those that take minutes or hours
 	$(PYTEST) -m "slow or not slow"
 
-slow: install-all  ## the tests that take minutes
+slow: install-all  ## the tests that take minutes or hours
 	$(BIN)/python -m pytest -m slow
 
 mutate: install-all  ## small errors in a copy of the package: do the tests notice them? half an hour

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import signal
 import sys
 import zipfile
@@ -13,6 +14,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # before PyTorch is loaded: as many pro
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a shell's background job; tests send Ctrl-C to commands
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+if Path("/dev/shm").is_dir() and shutil.disk_usage("/dev/shm").free > 4 << 30:  # noqa: S108 (with a folder of its own)
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")  # noqa: S108 (tests of a desk half wait for a disk)
 
 os.environ.setdefault("RAY_worker_niceness", "0")  # else other tests starve Ray's processes for minutes
 

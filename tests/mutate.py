@@ -129,7 +129,9 @@ def _run_pytest(copy: Path, tests: list[str], said: Path) -> None:
         tests[:1],
         tests[1:],
     ):  # in one call pytest would put the tests of the file among those of their folder
-        code = code or (int(pytest.main([*part, "-x", "-q", "-p", "no:cacheprovider", "--tb=no"])) if part else 0)
+        code = code or (
+            int(pytest.main([*part, "-m", "not slow", "-x", "-q", "-p", "no:cacheprovider", "--tb=no"])) if part else 0
+        )
     os._exit(code)
 
 

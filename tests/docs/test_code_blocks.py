@@ -53,6 +53,8 @@ SMALLER = {  # text of a page -> what runs in its place, unless the tests are sl
     "docs/tutorials/4-evaluate.md": [("--records 240", "--records 80"), ("epochs = 8", "epochs = 2")],
 }
 
+FAST_PAGES = ("docs/start/five-minutes.md", "docs/how-to/onnx.md")
+
 PAGES_NOT_RUN = [  # their commands are still checked by test_pages.py
     *("docs/desk.md", "docs/scaling.md"),  # servers, tokens, clusters
     *("docs/experiments.md", "docs/models/*.md"),  # how to repeat what took hours
@@ -73,6 +75,15 @@ def has_code(page):
 
 def name_of(page):
     return str(page.relative_to(REPOSITORY))
+
+
+def that_have_code(pages):
+    """A parameter for each; most pages are long."""
+    names = {page: name_of(page) for page in pages if has_code(page)}
+    return [
+        pytest.param(page, id=name, marks=() if name in FAST_PAGES else pytest.mark.long)
+        for page, name in names.items()
+    ]
 
 
 def run_and_check(page, ecgquorum, smaller=()):
@@ -103,7 +114,7 @@ def example_folder(tmp_path_factory, tiny_recipe):
     return make_once(tmp_path_factory, "example-folder", make)
 
 
-@pytest.mark.parametrize("page", [page for page in TUTORIALS if has_code(page)], ids=name_of)
+@pytest.mark.parametrize("page", that_have_code(TUTORIALS))
 def test_tutorials_run_from_an_empty_folder(page, ecgquorum, tmp_path, monkeypatch, no_figures):
     smaller = SMALLER.get(name_of(page), ())
     assert all(text in page.read_text() for text, _ in smaller)
@@ -121,7 +132,7 @@ def test_tutorials_run_at_full_size(name, ecgquorum, tmp_path, monkeypatch):
 OTHERS = [one for one in PAGES if one not in TUTORIALS and is_run(one)]
 
 
-@pytest.mark.parametrize("page", [page for page in OTHERS if has_code(page)], ids=name_of)
+@pytest.mark.parametrize("page", that_have_code(OTHERS))
 @pytest.mark.usefixtures("no_figures", "quick_risk")
 def test_pages_run_beside_a_cohort_and_a_run(page, ecgquorum, tmp_path, monkeypatch, example_folder):
     monkeypatch.chdir(shutil.copytree(example_folder, tmp_path / "here"))

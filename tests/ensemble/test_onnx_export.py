@@ -33,7 +33,7 @@ def ensemble_of(kind, width, n_leads=1, scaling="microvolt"):
 @pytest.mark.parametrize(
     ("kind", "width", "n_leads", "scaling"),
     [
-        (CompactMember, 0.125, 2, "unit"),
+        pytest.param(CompactMember, 0.125, 2, "unit", marks=pytest.mark.long),
         (DilatedMember, 0.05, 2, "microvolt"),
         pytest.param(CompactMember, 0.125, 1, "microvolt", marks=pytest.mark.slow),
     ],
@@ -66,12 +66,14 @@ def trained(tiny_study, tmp_path_factory):
     return ensemble, export_onnx(ensemble, tmp_path_factory.mktemp("graph") / "model.onnx")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["physionet2017", pytest.param("cpsc2018", marks=pytest.mark.slow)])
 def test_shipped_ensembles_export(name, tmp_path):
     ensemble = load_ensemble(name)
     check_graph(ensemble, export_onnx(ensemble, tmp_path / "model.onnx"))
 
 
+@pytest.mark.long
 def test_ensembles_with_frequency_bands_export(trained):
     check_graph(*trained)
 
@@ -84,6 +86,7 @@ def check_graph(ensemble, path):
     np.testing.assert_allclose(found, ensemble.member_probs(batch), atol=TOLERANCE)
 
 
+@pytest.mark.long
 def test_the_metadata_describe_the_input(trained):
     ensemble, path = trained
     model = onnx.load(path)
@@ -95,7 +98,7 @@ def test_the_metadata_describe_the_input(trained):
 
 
 def test_a_graph_that_disagrees_is_not_written(tmp_path, monkeypatch):
-    ensemble = ensemble_of(CompactMember, 0.125)
+    ensemble = ensemble_of(DilatedMember, 0.05)
     monkeypatch.setattr("ecgquorum.ensemble.onnx_export.TOLERANCE", -1.0)
     with pytest.raises(ExportError, match="probabilities to agree"):
         export_onnx(ensemble, tmp_path / "model.onnx")

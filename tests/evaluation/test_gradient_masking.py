@@ -9,6 +9,8 @@ from ecgquorum.evaluation.gradient_masking import STEPS, check_gradient_masking
 from ecgquorum.members import CompactMember
 from ecgquorum.report.findings import masking_findings
 
+pytestmark = pytest.mark.long
+
 CHECKED = EvaluationOptions(masking_records=16, masking_epsilon=300.0)
 
 

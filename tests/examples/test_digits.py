@@ -4,9 +4,12 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.conftest import REPOSITORY
 
 
+@pytest.mark.long
 def test_the_digits_example_prints_a_table_of_four_ensembles():
     command = [sys.executable, REPOSITORY / "examples" / "digits" / "digits.py", "--epochs", "1"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

@@ -57,7 +57,7 @@ def with_live_statistics(published, x):
     return published.linear(x.mean(dim=2))
 
 
-@pytest.mark.parametrize("n_samples", [1500, 1501, 1502, 1507])
+@pytest.mark.parametrize("n_samples", [1501, *(pytest.param(n, marks=pytest.mark.long) for n in (1500, 1502, 1507))])
 def test_a_training_step_agrees_too(pair, n_samples):
     """Logits, the gradients of every parameter and the running statistics, in float64."""
     published, ours = (network.double().train() for network in pair)

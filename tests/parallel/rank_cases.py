@@ -1,4 +1,4 @@
-"""Trainings that several ranks do in `test_distributed.py` as one process would.
+"""Trainings that several ranks do in `test_ranks.py` as one process would.
 
 `main` is what each rank runs, with the arguments COHORT OUT. Everything is in double precision, where a difference in
 method cannot hide behind rounding.

@@ -12,6 +12,7 @@ from ecgquorum.errors import ClusterError, TrainingError
 from ecgquorum.parallel import Executor, LocalExecutor, Task
 from ecgquorum.parallel.executor import RETRIES, RETRIES_AFTER_MACHINES, Lost
 from ecgquorum.progress import NO_PROGRESS
+from ecgquorum.recordings import write
 from tests.parallel import work
 
 
@@ -57,6 +58,7 @@ def test_tasks_are_taken_when_there_is_capacity(executor):
     assert len(taken) <= 5 + executor.capacity
 
 
+@pytest.mark.long
 def test_a_task_of_a_lost_process_is_run_again(executor, tmp_path):
     progress = work.Log()
     executor.progress = progress
@@ -67,6 +69,7 @@ def test_a_task_of_a_lost_process_is_run_again(executor, tmp_path):
     assert [said for _, said in executor.run(work.double, tasks([1]), (0,))] == [2]
 
 
+@pytest.mark.long
 def test_a_task_that_always_kills_its_process_fails(executor):
     ((task, said),) = executor.run(work.die, [Task("poison", 0)], on_lost=str)
     assert task.name == "poison"
@@ -139,6 +142,7 @@ def test_an_unpickling_error_is_an_error_of_the_task(processes):
     assert [said for _, said in processes.run(work.double, tasks([1]), (0,))] == [2]
 
 
+@pytest.mark.long
 def test_a_process_killed_while_it_sends_its_result_does_not_block_the_others(processes, tmp_path):
     sizes = [len(sent) for _, sent in processes.run(work.die_while_sending, tasks(range(4)), (str(tmp_path),))]
     assert sizes == [work.N_SENT] * 4
@@ -177,3 +181,15 @@ def test_processes_of_a_command_do_not_import_the_command_line(monkeypatch):
     assert not imported
     assert program.__spec__.name == "ecgquorum.__main__"
     assert program.__file__
+
+
+def test_triage_takes_a_cluster(two_machines, ray_executor, tiny_run, tiny_cohort, tmp_path, ecgquorum):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for i in range(8):
+        write(tiny_cohort.recording(i), folder / f"r{i}.npz")
+    (folder / "broken.npz").write_bytes(b"this is no recording")
+    ray = ("--executor", "ray", "--address", two_machines.address)
+    options = ("--budget", "10%", "--out", tmp_path / "out", "--plots", 0)
+    ran = ecgquorum("triage", folder, "--model", tiny_run, *options, *ray, code=3)
+    assert "1 unreadable" in ran.stdout

@@ -61,7 +61,7 @@ target = "ensemble"
 options = { n_queries = 4 }
 """
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 
 
 def assert_same_scorecard(found, expected):
@@ -102,11 +102,11 @@ def test_a_study_is_the_same(processes, ray_executor, tmp_path, monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path, tiny_cohort):
-    """100 good recordings and one that cannot be read."""
+    """60 good recordings and one that cannot be read."""
     place = tmp_path / "in"
     place.mkdir()
-    for i in range(100):
-        write(tiny_cohort.recording(i % len(tiny_cohort)), place / f"r{i:03d}.npz")
+    for i in range(60):
+        write(tiny_cohort.recording(i), place / f"r{i:03d}.npz")
     (place / "broken.npz").write_bytes(b"this is no recording")
     return place
 
@@ -134,7 +134,7 @@ class Watched(RayExecutor):
 def test_a_killed_machine_changes_nothing_in_the_worklist(two_machines, tiny_ensemble, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(distributed, "SHARD", 8)
     expected = worklist(tiny_ensemble, folder, tmp_path / "here")
-    assert len(expected) == 101
+    assert len(expected) == 61
     begun = tmp_path / "begun"
     doomed = two_machines.add_node(num_cpus=1)
     counts = []
@@ -150,7 +150,7 @@ def test_a_killed_machine_changes_nothing_in_the_worklist(two_machines, tiny_ens
         found = worklist(tiny_ensemble, folder, tmp_path / "ray", executor, lambda n, _: counts.append(n), policy)
         assert executor.n_lost >= 1
     assert counts == sorted(counts)
-    assert counts[-1] == 101, "a recording was counted twice"
+    assert counts[-1] == 61, "a recording was counted twice"
     assert_same_worklist(found, expected, tiny_ensemble, POLICY.threshold)
 
 
@@ -185,13 +185,6 @@ def test_a_machine_that_does_not_see_the_files_is_named(tiny_ensemble, folder, t
     journal = triage_files(tiny_ensemble, Threshold(0.5), [], tmp_path / "out")
     with journal:
         assert len(journal) == 0
-
-
-def test_triage_takes_a_cluster(two_machines, ray_executor, tiny_run, folder, tmp_path, ecgquorum):
-    ray = ("--executor", "ray", "--address", two_machines.address)
-    options = ("--budget", "10%", "--out", tmp_path / "out", "--plots", 0)
-    ran = ecgquorum("triage", folder, "--model", tiny_run, *options, *ray, code=3)
-    assert "1 unreadable" in ran.stdout
 
 
 def test_a_search_on_a_cluster_has_the_same_scores(ray_executor, tiny_cohort, tmp_path):

@@ -64,6 +64,7 @@ def open_cluster():
     process.communicate("", timeout=240)
 
 
+@pytest.mark.long
 def test_an_open_cluster_is_refused(open_cluster, tiny_run, tmp_path):
     if ray_connection._is_loopback(ray_connection._host(open_cluster)):
         pytest.skip("this machine is on no network")
@@ -78,10 +79,12 @@ def test_a_cluster_with_a_token_refuses_others(two_machines):
     assert not ray_connection.accepts_without_token(two_machines.address)
 
 
+@pytest.mark.long
 def test_a_cluster_without_a_token_accepts_requests(open_cluster):
     assert ray_connection.accepts_without_token(open_cluster)
 
 
+@pytest.mark.long
 def test_an_open_cluster_is_refused_by_its_loopback_address_too(open_cluster):
     """Also on a machine without a route to other networks, and with any host name."""
     if not ray_connection._own_addresses():
@@ -135,6 +138,7 @@ for number in range(int(sys.argv[1])):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_cluster_of_this_machine_alone_is_started_and_closed(times, tmp_path):
     known = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}

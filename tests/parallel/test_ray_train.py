@@ -33,6 +33,7 @@ def check_run(name, said, alone, cohort):
     assert isinstance(again.exception, TrainingError) and "there is a run already" in str(again.exception)
 
 
+@pytest.mark.long
 @needs_ray_train
 def test_ranks_on_this_machine_train_as_one_process_does(alone, cohort):
     """In a process of its own, which starts a cluster of its own."""

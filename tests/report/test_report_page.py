@@ -156,6 +156,7 @@ def test_tables_have_the_same_content_in_every_format(card):
     assert not re.search(r"(?<!\\)[_µεΔ≥→×²]", "\n".join(line for line in latex.splitlines() if line[0] != "%"))
 
 
+@pytest.mark.long
 def test_the_same_scorecard_gives_the_same_page(card, page, tmp_path):
     assert write_report(card, tmp_path).read_text() == page.read_text()
 

@@ -44,6 +44,17 @@ PATIENCE_MS = 60_000
 SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 
 
+FAST_IN_CHROMIUM = "test_from_upload_to_export"
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items):
+    """Tests in a browser are long, except for one that goes through the whole desk."""
+    for item in items:
+        if "chromium" in item.fixturenames and item.name != FAST_IN_CHROMIUM:
+            item.add_marker("long")
+
+
 class Clock:
     """A clock that tests set."""
 
@@ -89,8 +100,10 @@ def postgresql(tmp_path_factory):
     place, port = folder / "data", free_port()
     run = {"cwd": folder, "capture_output": True, "check": True, "timeout": 240, **account}
     subprocess.run([binaries / "initdb", "-D", place, "-U", "desk", "-A", "trust", "--no-sync"], **run)
+    settings = ("listen_addresses=127.0.0.1", "fsync=off", "synchronous_commit=off", "full_page_writes=off")
+    options = [word for setting in settings for word in ("-c", setting)]
     server = subprocess.Popen(
-        [binaries / "postgres", "-D", place, "-p", str(port), "-k", folder, "-c", "listen_addresses=127.0.0.1"],
+        [binaries / "postgres", "-D", place, "-p", str(port), "-k", folder, *options],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -186,7 +199,7 @@ def desk(make_desk):
 def listening(desk, with_worker=False):
     """The desk's address, on a server of its own thread."""
     application, changes = desk_application(desk, with_worker=with_worker)
-    with socket.socket() as listener:
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:  # else answers wait 40 ms for an acknowledgement
         listener.bind(("127.0.0.1", 0))
         config = server_config(application, behind_proxy=desk.settings.is_behind_proxy)
         config.timeout_graceful_shutdown = 50  # on a busy machine, measuring a recording for an open page takes longer

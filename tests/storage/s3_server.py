@@ -88,6 +88,7 @@ class S3Server:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or else answers wait 40 ms for an acknowledgement
     s3: S3Server
 
     def log_message(self, *_):

@@ -146,6 +146,7 @@ def test_a_study_without_a_cohort_is_an_error(tmp_path):
     assert not (tmp_path / "s").exists()
 
 
+@pytest.mark.long
 def test_a_killed_study_resumes_to_the_same_numbers(tmp_path, ecgquorum, no_figures):
     """Killed while training and while attacking, then resumed."""
     run_study(parse_study(QUICK_STUDY), tmp_path / "whole", device="cpu")
@@ -193,6 +194,7 @@ def test_the_demo_is_small():
     assert study.compare == ("baseline", "dec+part")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["physionet2017-paper", pytest.param("cpsc2018-paper", marks=pytest.mark.slow)])
 def test_the_papers_studies_run_a_few_steps(name, tmp_path, no_figures):
     """At full width, on short windows and few recordings, so that a few steps take seconds, not hours."""

@@ -56,6 +56,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(tiny_recipe, 
     assert weights(tmp_path / "other") != weights(tiny_run)
 
 
+@pytest.mark.long
 def test_a_killed_run_resumes_to_the_same_bits(recipe_file, tiny_cohort, tmp_path, ecgquorum):
     ecgquorum(*arguments(recipe_file, tiny_cohort, tmp_path / "whole"))
     for attempt, (member, epochs) in enumerate(((0, 2), (1, 1))):

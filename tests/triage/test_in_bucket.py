@@ -15,6 +15,8 @@ from ecgquorum.triage.remote_output import PARTS, output_folder, publish_output
 from tests.conftest import Recorder, forget_machine
 from tests.triage.worklists import read_worklist
 
+pytestmark = pytest.mark.long
+
 IN, OUT = "s3://bucket/2026", "s3://bucket/2026/sorted"
 POLICY = Threshold(0.5)
 

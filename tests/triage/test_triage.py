@@ -143,6 +143,7 @@ def test_a_changed_file_is_classified_again(ensemble, folder, tmp_path):
     assert before["source"] == after["source"] and before["sha256"] != after["sha256"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [(), ("--workers", "2")])
 def test_ctrl_c_in_a_terminal_prints_one_line(tiny_run, many, tmp_path, ecgquorum, options):
     """A terminal sends the signal to all processes of the group, so to sandbox workers too."""
@@ -200,6 +201,7 @@ def answers_in(out):
     return found
 
 
+@pytest.mark.long
 def test_a_killed_triage_resumes_to_the_same_worklist(tiny_run, many, tmp_path):
     """kill -9 in the middle, twice, then to the end: the same worklist as an undisturbed run, nothing twice."""
     assert Command(*triage_command(many, tiny_run, tmp_path / "whole")).wait() == 3
@@ -239,6 +241,7 @@ def test_a_missing_path_has_a_row_in_the_worklist(ensemble, tmp_path):
     assert failure.reason == entry.result.reason
 
 
+@pytest.mark.long
 def test_watch_classifies_new_files(tiny_run, tmp_path):
     (tmp_path / "in").mkdir()
     command = ["triage", tmp_path / "in", "--watch", "--budget", "50%", "--model", tiny_run, "--out", tmp_path / "out"]

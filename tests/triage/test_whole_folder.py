@@ -85,6 +85,7 @@ def check(rows, n_sound):
     assert len(deferred) - len(doubtful) <= max(len(usable) // 10, len(by_rules))
 
 
+@pytest.mark.long
 def test_every_format_broken_files_and_some_sound_ones(tiny_run, tmp_path, ecgquorum):
     fill(tmp_path / "in", 40)
     check(triaged(ecgquorum, tmp_path / "in", tmp_path / "out", "--model", str(tiny_run)), 40)

@@ -119,6 +119,7 @@ def test_a_search_is_continued_with_more_trials(finished, tiny_cohort, tmp_path)
     assert run_search(tiny_cohort, tmp_path / "s", 1).trials == search.trials  # fewer than there are: nothing to do
 
 
+@pytest.mark.long
 def test_a_killed_search_resumes_to_the_same_trials(finished, recipe_file, tiny_cohort, tmp_path):
     out, arguments = tmp_path / "s", words(recipe_file, tiny_cohort, tmp_path / "s")
     process = Command(*arguments, threads=1)
