@@ -95,6 +95,7 @@ def test_the_path_of_the_previous_release_gives_what_the_present_one_gives():
     assert previous.predict_in_order(ensemble, signals) == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.long
 def test_the_comparison_with_the_published_network_runs(monkeypatch, capsys):
     monkeypatch.setattr(paper_network, "N_SAMPLES", 600)
     paper_network.compare_networks(rounds=1, peak=1e11)

@@ -67,6 +67,7 @@ def test_answers_do_not_depend_on_the_grouping(name, answers):
             assert_same_answers(together, found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
     [

@@ -76,6 +76,7 @@ def survives(desk, folder, n_kills, seconds_between, pause_s=0.0):
     return len(killed), len(acknowledged)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_a_killed_desk_loses_nothing_acknowledged(model, database, tmp_path):

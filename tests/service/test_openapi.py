@@ -16,6 +16,7 @@ CHECKS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_examples", [5, pytest.param(30, marks=pytest.mark.slow)])
 def test_the_api_conforms_to_its_openapi_description(make_desk, examples, classify, n_examples):
     desk = make_desk(upload_bytes=1 << 20)

@@ -14,6 +14,8 @@ from tests.conftest import Recorder, forget_machine, using
 from tests.storage.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.storage.test_storage import check_store
 
+pytestmark = pytest.mark.long
+
 
 class MotoServer:
     """moto on loopback, with the methods of `S3Server` that need no faults."""

@@ -119,6 +119,7 @@ def test_features_of_other_weights_or_damaged_ones_are_computed_again(tiny_ensem
     assert torch.equal(second, store.features("a" * 64, other, tiny_cohort, tiny_ensemble.input))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["dec+adv", "part+dverge"])
 def test_a_strategy_interrupted_after_every_epoch_gives_the_same_bits(strategy, toy, tiny_cohort, tmp_path, runs):
     out = tmp_path / "run"

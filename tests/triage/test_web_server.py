@@ -14,6 +14,8 @@ from ecgquorum.storage import RemoteStore
 from ecgquorum.triage import triage_files
 from ecgquorum.triage.policies import Threshold
 
+pytestmark = pytest.mark.long
+
 POLICY = Threshold(0.5)
 
 

@@ -145,6 +145,7 @@ def test_in_other_processes_the_same_parameters_give_the_same_scores(finished, t
     assert alone(table(tmp_path / "s")) == alone(table(finished[0]))[:2]
 
 
+@pytest.mark.long
 def test_the_test_part_is_not_used(finished, tiny_cohort, tmp_path):
     """Test recordings of nothing but NaN, which no training and no attack would survive, change nothing."""
     shutil.copytree(tiny_cohort.path, tmp_path / "cohort")
@@ -167,6 +168,7 @@ def test_the_test_part_is_not_used(finished, tiny_cohort, tmp_path):
     assert alone(table(tmp_path / "s")) == alone(table(finished[0]))[:2]
 
 
+@pytest.mark.long
 def test_trials_share_what_they_have_in_common(tiny_cohort, tmp_path):
     """The first member depends on neither bands nor decorrelation: it is trained and attacked once, ensembles each."""
     search = run_search(tiny_cohort, tmp_path / "s", vary=("dec",))
@@ -181,6 +183,7 @@ def test_the_option_epochs_does_not_change_the_best_recipe(tiny_cohort, tmp_path
     assert load_recipe(search.best).training.epochs == 2
 
 
+@pytest.mark.long
 def test_a_trial_that_cannot_be_trained_is_reported_and_does_not_stop_the_search(tiny_cohort, tmp_path):
     """Wider members have more features than this projection can be fitted to with such batches."""
     text = RECIPE.replace("projected = 8", 'projected = 8\nform = "paper"\nprojection = "regressand"').replace(
