@@ -1,11 +1,11 @@
-"""Limits of connections: some seconds for the headers of a request, and a number of clients."""
+"""Limits of connections: a minute for the headers of a request, and a number of clients."""
 
 import asyncio
 import logging
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HEADER_S = 10.0
+HEADER_S = 60.0
 MAX_CONNECTIONS = 500
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 5\r\ncontent-length: 0\r\n\r\n"
 _log = logging.getLogger(__name__)
