@@ -15,8 +15,17 @@ import weakref
 from contextlib import suppress
 from pathlib import Path
 
-_CONTEXT = multiprocessing.get_context("forkserver")
-_PRELOADED = ["torch", "scipy.signal", "ecgquorum.cli", "ecgquorum.study", "ecgquorum.triage", "ecgquorum.evaluation"]
+START_METHOD = "forkserver"
+_CONTEXT = multiprocessing.get_context(START_METHOD)
+_PRELOADED = [
+    "torch",
+    "scipy.signal",
+    "ecgquorum.cli",
+    "ecgquorum.study",
+    "ecgquorum.triage",
+    "ecgquorum.evaluation",
+    "ecgquorum.recordings.sandbox",
+]
 _CONTEXT.set_forkserver_preload(_PRELOADED)
 
 

@@ -30,7 +30,10 @@ from hypothesis import settings
 
 from ecgquorum import Cohort, build_cohort, load_ensemble, open_source, run_study, train_ensemble
 from ecgquorum.cli import main
+from ecgquorum.parallel import worker_process
 from ecgquorum.recipes import parse_recipe, parse_study
+
+from . import commands
 
 settings.register_profile("ecgquorum", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("ecgquorum")
@@ -110,6 +113,23 @@ def pytest_xdist_make_scheduler(config, log):
             return "tests/parallel on Ray" if file in RAY_FILES else file
 
     return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_workers():
+    """Reading processes and local executors fork from the server of `commands`: loading modules is most of a start.
+
+    Tests of such processes themselves use `spawned_workers`; commands in processes of their own start them as usual.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker_process, "START_METHOD", commands.START_METHOD)
+        yield
+
+
+@pytest.fixture
+def spawned_workers(forked_workers, monkeypatch):
+    """Start processes as the package does: spawned, with this process's environment."""
+    monkeypatch.setattr(worker_process, "START_METHOD", "spawn")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -62,6 +62,7 @@ def test_a_policy_of_another_risk_or_distance_is_refused(run, score):
         policy_of(ensemble)
 
 
+@pytest.mark.long
 def test_training_fits_the_risk_where_there_are_enough_tune_recordings(tiny_recipe, cohort, tmp_path):
     ensemble = train_ensemble(tiny_recipe, cohort, tmp_path / "run")
     assert ensemble.risk_model is not None and ensemble.distance is not None

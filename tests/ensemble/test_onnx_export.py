@@ -97,6 +97,7 @@ def test_the_metadata_describe_the_input(trained):
     assert ensemble.training is False
 
 
+@pytest.mark.long
 def test_a_graph_that_disagrees_is_not_written(tmp_path, monkeypatch):
     ensemble = ensemble_of(DilatedMember, 0.05)
     monkeypatch.setattr("ecgquorum.ensemble.onnx_export.TOLERANCE", -1.0)

@@ -52,6 +52,7 @@ def test_ensembles_share_attacks_on_the_member_they_share(runs, cohort, crafted)
     assert sum(crafted) == 2 * n_test
 
 
+@pytest.mark.long
 def test_what_is_in_the_cache_is_not_crafted_again(runs, cohort, crafted, tmp_path):
     attacks = [QUICK, PGD(30.0, n_steps=2)]
     first = evaluate(runs, cohort, attacks, options=NO_CHECKS, cache=tmp_path)

@@ -49,6 +49,7 @@ def test_rows_follow_from_what_is_saved(card, tmp_path):
             assert row.value == pytest.approx(error_auroc(~found.correct, found.fitted_scores[score])[0])
 
 
+@pytest.mark.long
 def test_evaluations_with_two_risks_are_not_merged(card):
     ensemble = make_ensemble()
     fit_risk(ensemble, make_cohort(), RiskOptions([]))

@@ -15,6 +15,8 @@ from ecgquorum.progress import NO_PROGRESS
 from ecgquorum.recordings import write
 from tests.parallel import work
 
+pytestmark = pytest.mark.usefixtures("spawned_workers")
+
 
 def test_every_task_is_done_once(executor):
     found = {task.name: said for task, said in executor.run(work.double, tasks(range(9)), (100,))}
@@ -183,6 +185,7 @@ def test_processes_of_a_command_do_not_import_the_command_line(monkeypatch):
     assert program.__file__
 
 
+@pytest.mark.long
 def test_triage_takes_a_cluster(two_machines, ray_executor, tiny_run, tiny_cohort, tmp_path, ecgquorum):
     folder = tmp_path / "in"
     folder.mkdir()

@@ -18,7 +18,10 @@ from ecgquorum.preprocessing.prepare import reading_sandbox
 from ecgquorum.recordings import READERS, ReadFailure, RecordingPath, SandboxLimits, reader, write
 from ecgquorum.recordings.sandbox import Sandbox
 
-pytestmark = pytest.mark.long  # they wait for the ends of time limits
+pytestmark = [
+    pytest.mark.long,  # they wait for the ends of time limits
+    pytest.mark.usefixtures("spawned_workers"),
+]
 OPTIONS = ReadOptions(InputSpec(("ECG",), 300.0, "microvolt", 10.0))
 ONE = SandboxLimits(n_workers=1, seconds=60.0)
 

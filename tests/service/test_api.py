@@ -241,6 +241,7 @@ def test_the_audit_log_records_every_action(client, desk, open_case):
         assert recordings.find_recording(session, open_case)
 
 
+@pytest.mark.long
 def test_many_uploads_at_once(make_desk, tmp_path):
     """200 at a time: none fails, is lost or is stored twice."""
     desk = make_desk()

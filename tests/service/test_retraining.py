@@ -70,6 +70,7 @@ def recipe_file(tiny_recipe, tmp_path):
     return path
 
 
+@pytest.mark.long
 def test_verdicts_become_a_model_and_the_random_sample_its_test_part(read_desk, recipe_file, tmp_path, ecgquorum):
     out = tmp_path / "again"
     printed = ecgquorum("retrain", read_desk.folder, "--recipe", recipe_file, "--out", out, "--device", "cpu")
@@ -98,6 +99,7 @@ def test_verdicts_become_a_model_and_the_random_sample_its_test_part(read_desk, 
     assert "exists already" in again and "\n" not in again.strip()
 
 
+@pytest.mark.long
 def test_too_few_labels_are_one_line_and_write_nothing(read_desk, recipe_file, tmp_path, ecgquorum, model, make_desk):
     desk = make_desk()
     for case in read_desk.cases:

@@ -30,6 +30,7 @@ shift_records = 4
 )
 
 
+@pytest.mark.long
 def test_a_study_trains_without_the_class_and_evaluates_it_as_unseen(tmp_path, no_figures):
     card, page = run_study(parse_study(STUDY), tmp_path / "study", device="cpu")
     assert card.data.classes == ("N", "A", "~")

@@ -52,6 +52,7 @@ def test_a_scorecard_of_an_earlier_version_or_another_risk_is_made_anew(tiny_stu
     assert load() is None
 
 
+@pytest.mark.long
 def test_a_strategy_and_an_attack_can_be_added_later(tmp_path, monkeypatch, no_figures):
     study = parse_study(QUICK_STUDY.replace("epochs = 2", "epochs = 1"))
     run_study(study.with_strategies(("baseline",)), tmp_path / "s")
@@ -74,6 +75,7 @@ strategies.dec = { form = "paper" }
 """
 
 
+@pytest.mark.long
 def test_further_runs_have_other_seeds_and_parameters(tmp_path, no_figures):
     study = parse_study(QUICK_STUDY.replace("epochs = 2", "epochs = 1") + FURTHER)
     recipes = study.recipes()

@@ -140,6 +140,7 @@ def test_a_single_member_has_no_disagreement():
     assert "mutual_information" not in model.inputs
 
 
+@pytest.mark.long
 def test_default_conditions_attack_and_corrupt_and_the_bundle_keeps_the_model(tmp_path):
     ensemble, cohort = make_ensemble(), make_cohort(200)
     model = fit_risk(ensemble, cohort, RiskOptions(records=20))

@@ -99,6 +99,7 @@ def test_classes_always_or_never_go_to_people(triage, folder):
     assert "other options" in triage(folder, "--never", classes, code=1).stderr, "results are not mixed"
 
 
+@pytest.mark.long
 def test_a_long_recording_is_deferred_when_its_windows_disagree(ecgquorum, folder, tmp_path):
     """Two minutes of AF in half an hour, which the mean of all windows does not show."""
     normal, af = (simulate(name, seed=4, leads=("ECG",), seconds=240).recording for name in "NA")

@@ -278,6 +278,7 @@ def test_a_failure_leaves_the_files_as_they_were(tmp_path):
     assert {path.name: path.read_bytes() for path in (tmp_path / "fhir").iterdir()} == before
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_worklist(tmp_path):
     peaks = []
     for count in (100, 1000):

@@ -78,6 +78,7 @@ def test_every_recording_has_a_row_in_the_worklist(ensemble, folder, tmp_path):
     assert page.count("<section") == 16 and page.count("<svg") == 13 and "not a medical device" in page
 
 
+@pytest.mark.long
 def test_a_resumed_triage_classifies_nothing_twice(ensemble, folder, tmp_path, monkeypatch):
     whole = run(ensemble, folder, tmp_path / "whole")
     asked = []

@@ -108,6 +108,7 @@ def test_a_search_writes_its_results(finished, recipe_file, tiny_cohort):
         assert row["ua_auc"]
 
 
+@pytest.mark.long
 def test_a_search_is_continued_with_more_trials(finished, tiny_cohort, tmp_path):
     shutil.copytree(finished[0], tmp_path / "s")
     begun = [load_ensemble(tmp_path / f"s/trials/{number:03d}").card["weights_sha256"] for number in range(N)]
@@ -177,6 +178,7 @@ def test_trials_share_what_they_have_in_common(tiny_cohort, tmp_path):
     assert len(list((tmp_path / "s/attacks").iterdir())) == 1 + N
 
 
+@pytest.mark.long
 def test_the_option_epochs_does_not_change_the_best_recipe(tiny_cohort, tmp_path):
     search = run_search(tiny_cohort, tmp_path / "s", 1, TINY_RECIPE, epochs=1, strategy="baseline", vary=None)
     assert load_recipe(tmp_path / "s/trials/000/recipe.toml").training.epochs == 1

@@ -46,6 +46,7 @@ def test_the_given_recipe_comes_first_and_all_others_differ(whole):
     assert trials[5].reason == "trial 5 cannot be trained" and not trials[5].measures
 
 
+@pytest.mark.long
 def test_an_interrupted_search_asks_for_the_same_trials(whole, tmp_path):
     """Among the first, among those that failed, and where later ones depend on all before."""
     path = tmp_path / "a folder with % and ?" / "search.sqlite"

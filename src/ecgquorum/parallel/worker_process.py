@@ -27,6 +27,8 @@ from ecgquorum.parallel.process_guard import die_with_parent
 START_LIMIT_S = 300.0
 """How long a process may take to start; not counted against the time limit of its first task."""
 
+START_METHOD = "spawn"
+"""How processes start; the tests fork most of theirs from a server that has imported what they need."""
 
 _MOST_EXTENSION = 10
 _RUNNABLE = "R"
@@ -63,7 +65,7 @@ class WorkerProcess:
         time_limit_s: float = inf,
         may_start_processes: bool = False,
     ) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context(START_METHOD)
         self.connection, theirs = context.Pipe()
         daemon = not may_start_processes
         self._process = context.Process(target=_serve, args=(theirs, setup, arguments), daemon=daemon)
