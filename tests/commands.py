@@ -15,8 +15,7 @@ import weakref
 from contextlib import suppress
 from pathlib import Path
 
-START_METHOD = "forkserver"
-_CONTEXT = multiprocessing.get_context(START_METHOD)
+CONTEXT = multiprocessing.get_context("forkserver")
 _PRELOADED = [
     "torch",
     "scipy.signal",
@@ -26,12 +25,12 @@ _PRELOADED = [
     "ecgquorum.evaluation",
     "ecgquorum.recordings.sandbox",
 ]
-_CONTEXT.set_forkserver_preload(_PRELOADED)
+CONTEXT.set_forkserver_preload(_PRELOADED)
 
 
 def preload(*modules):
     """Have the server load these too, unless it runs already."""
-    _CONTEXT.set_forkserver_preload([*_PRELOADED, *modules])
+    CONTEXT.set_forkserver_preload([*_PRELOADED, *modules])
 
 
 class Command:
@@ -60,7 +59,7 @@ class Command:
         self._files = [str(Path(folder) / name) for name in ("stdout", "stderr")]
         place = (self._files, str(cwd), list(map(str, packages)), environment or {})
         given = (function or _run_command_line, list(map(str, arguments)), place, threads, new_session)
-        self._process = _CONTEXT.Process(target=_run, args=given)
+        self._process = CONTEXT.Process(target=_run, args=given)
         self._process.start()
         self.pid = self._process.pid
 

@@ -1,6 +1,7 @@
 """What tests share: the real recordings where they are, and a tiny cohort and run that are made once."""
 
 import fcntl
+import multiprocessing
 import os
 import shutil
 import signal
@@ -122,14 +123,14 @@ def forked_workers():
     Tests of such processes themselves use `spawned_workers`; commands in processes of their own start them as usual.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker_process, "START_METHOD", commands.START_METHOD)
+        patch.setattr(worker_process, "CONTEXT", commands.CONTEXT)
         yield
 
 
 @pytest.fixture
 def spawned_workers(forked_workers, monkeypatch):
     """Start processes as the package does: spawned, with this process's environment."""
-    monkeypatch.setattr(worker_process, "START_METHOD", "spawn")
+    monkeypatch.setattr(worker_process, "CONTEXT", multiprocessing.get_context("spawn"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import inf
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, SpawnContext
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from ecgquorum.parallel.process_guard import die_with_parent
 START_LIMIT_S = 300.0
 """How long a process may take to start; not counted against the time limit of its first task."""
 
-START_METHOD = "spawn"
+CONTEXT: SpawnContext | ForkServerContext = multiprocessing.get_context("spawn")
 """How processes start; the tests fork most of theirs from a server that has imported what they need."""
 
 _MOST_EXTENSION = 10
@@ -65,10 +66,9 @@ class WorkerProcess:
         time_limit_s: float = inf,
         may_start_processes: bool = False,
     ) -> None:
-        context = multiprocessing.get_context(START_METHOD)
-        self.connection, theirs = context.Pipe()
+        self.connection, theirs = CONTEXT.Pipe()
         daemon = not may_start_processes
-        self._process = context.Process(target=_serve, args=(theirs, setup, arguments), daemon=daemon)
+        self._process = CONTEXT.Process(target=_serve, args=(theirs, setup, arguments), daemon=daemon)
         with _ignore_interrupts(), _hide_command_line():
             self._process.start()
         theirs.close()
