@@ -53,7 +53,7 @@ SMALLER = {  # text of a page -> what runs in its place, unless the tests are sl
     "docs/tutorials/4-evaluate.md": [("--records 240", "--records 80"), ("epochs = 8", "epochs = 2")],
 }
 
-FAST_PAGES = ("docs/start/five-minutes.md",)
+FAST_PAGES = ("docs/start/five-minutes.md", "docs/how-to/onnx.md")
 
 PAGES_NOT_RUN = [  # their commands are still checked by test_pages.py
     *("docs/desk.md", "docs/scaling.md"),  # servers, tokens, clusters

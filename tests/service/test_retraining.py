@@ -70,7 +70,6 @@ def recipe_file(tiny_recipe, tmp_path):
     return path
 
 
-@pytest.mark.long
 def test_verdicts_become_a_model_and_the_random_sample_its_test_part(read_desk, recipe_file, tmp_path, ecgquorum):
     out = tmp_path / "again"
     printed = ecgquorum("retrain", read_desk.folder, "--recipe", recipe_file, "--out", out, "--device", "cpu")

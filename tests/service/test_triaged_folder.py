@@ -151,7 +151,6 @@ def test_a_folder_that_triage_did_not_write_is_one_line(triaged, lost):
         TriagedFolder(triaged)
 
 
-@pytest.mark.long
 def test_the_command_opens_a_triaged_folder_and_serves_it(source, model, tmp_path, ecgquorum):
     out, port = tmp_path / "triaged", free_port()
     ecgquorum("triage", source, "--out", out, "--model", model, "--plots", 0, "--readers", 1, code=3)
