@@ -24,6 +24,11 @@ def test_the_papers_recipes_are_in_its_setting(name, strategy):
         ("baseline", {"training": {"gain": 1.5, "flip": 0.5}}, ("training: gain 1.5", "training: flip 0.5")),
         ("baseline", {"training": {"stretch": 1.15}}, ("training: stretch 1.15",)),
         ("harden", {}, ("harden: 50% of each batch attacked by one step of up to 75",)),
+        (
+            "harden",
+            {"strategies": {"harden": {"share": 0.5, "epsilon": 75.0, "steps": 3}}},
+            ("harden: 50% of each batch attacked by 3 steps of up to 75",),
+        ),
         ("dec", {"strategies": {}}, ("dec: form logits",)),
         (
             "dec",

@@ -137,6 +137,9 @@ def test_a_custom_network_is_trained_with_every_strategy_at_once(tiny_cohort, tm
     recipe = parse_recipe((tmp_path / "own" / "recipe.toml").read_text())
     assert recipe.strategy == "dec+part+adv+dverge+harden" and recipe.name == "own"
     assert recipe.member.kind == f"{__name__}:OwnNet" and recipe.member.options == {"channels": 8}
+    check = ensemble.card["checks"]["harden"]
+    assert check["epsilon"] == 10.0 and check["accuracy"].keys() == {"0", "1", "2"}, "only harden checks its members"
+    assert ensemble.card["checks"].keys() == {"harden"}
     assert recipe.strategies["adv"]["epsilon"] == 10.0
     with pytest.raises(EcgQuorumError, match="member="):
         load_ensemble(tmp_path / "own")

@@ -80,6 +80,7 @@ def model_card(card: Mapping[str, Any]) -> str:
         classes=[f"{code} ({names[code]})" if names.get(code) else code for code in card["classes"]],
         rounding=_round_up(card["rounding_moved"]) if "rounding_moved" in card else "",
         hardening=_describe_hardening(recipe),
+        check=card.get("checks", {}).get("harden"),
         bands=_describe_bands(card),
         terms=data_set.terms if data_set else "",
         results=results,
@@ -132,8 +133,9 @@ def _describe_hardening(recipe: Recipe | None) -> str:
     if not harden:
         return ""
     which = ", ".join(map(str, harden.get("members") or ()))
+    steps = "one step" if harden.get("steps", 1) == 1 else f"{harden['steps']} steps"
     return (f"members {which}: " if which else "") + (
-        f"{100 * harden['share']:g} % of every batch was attacked with one step of up to {harden['epsilon']:g}"
+        f"{100 * harden['share']:g} % of every batch was attacked with {steps} of up to {harden['epsilon']:g}"
     )
 
 

@@ -20,9 +20,10 @@ from ecgquorum.metrics.calibration import fit_temperature
 from ecgquorum.parallel import distributed
 from ecgquorum.preprocessing import InputSpec
 from ecgquorum.progress import NO_PROGRESS, Progress
-from ecgquorum.recipes import Recipe
 from ecgquorum.training.checkpoint import copy_weights
+from ecgquorum.training.plan import TrainingPlan
 from ecgquorum.training.risk_fit import RiskOptions, fit_risk, spread_indices
+from ecgquorum.training.strategies import Strategy
 
 ROUNDING = 1e-3
 """The largest change of a probability that rounding weights may cause."""
@@ -33,13 +34,17 @@ AUGMENTATIONS = {"flip": (1.0, -1.0), "gain": (1 / 1.5, 1.0, 1.5)}
 N_AUGMENTED = 256
 """The number of tune recordings that are copied for that, at most."""
 
+N_CHECKED = 64
+"""The number of tune recordings on which strategies check the members, at most."""
+
 _BATCH = 64
 
 
 def finish_ensemble(
-    ensemble: Ensemble, recipe: Recipe, cohort: Cohort, out: Path, progress: Progress = NO_PROGRESS
+    ensemble: Ensemble, plan: TrainingPlan, cohort: Cohort, out: Path, progress: Progress = NO_PROGRESS
 ) -> None:
-    """Round, calibrate and describe a trained ensemble, and write its bundle to `out`."""
+    """Round, calibrate, describe and check a trained ensemble, and write its bundle to `out`."""
+    recipe = plan.recipe
     rounding = round_if_harmless(ensemble, cohort)
     trained = ensemble.predict_part(cohort, "train")
     ensemble.information_range = information_range(trained)
@@ -57,7 +62,20 @@ def finish_ensemble(
             fit_risk(ensemble, cohort, RiskOptions(seed=recipe.seed, progress=progress))
         except (AttackError, FittingError) as error:  # no gradient, or too few recordings
             computed["no_risk"] = str(error)
-    save_bundle(ensemble, out, recipe=recipe, facts=describe_training(ensemble, cohort) | rounding | computed)
+    checks = check_members(ensemble, plan.strategy, cohort)
+    for name, check in checks.items():
+        if "warning" in check:
+            progress.log(f"warning: {name}: {check['warning']}")
+    facts = describe_training(ensemble, cohort) | rounding | computed | ({"checks": checks} if checks else {})
+    save_bundle(ensemble, out, recipe=recipe, facts=facts)
+
+
+def check_members(ensemble: Ensemble, strategy: Strategy, cohort: Cohort) -> dict[str, dict[str, Any]]:
+    """Return what each strategy found about the trained members on some tune recordings, by the strategy's name."""
+    device = next(ensemble.parameters()).device
+    batch = cohort.batch(spread_indices(cohort.part("tune"), N_CHECKED), ensemble.input).to(device)
+    found = {part.name: part.check_members(list(ensemble.members), batch) for part in strategy.parts}
+    return {name: facts for name, facts in found.items() if facts}
 
 
 def round_if_harmless(ensemble: Ensemble, cohort: Cohort) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def _train_plan(
             members = runner.train_members()
             if distributed.is_first():
                 ensemble = Ensemble(members, cohort.classes, runner.spec).to(chosen)
-                finish_ensemble(ensemble, plan.recipe, cohort, out, progress)
+                finish_ensemble(ensemble, plan, cohort, out, progress)
             distributed.wait()
         return load_ensemble(out, member=partial(_build_network, plan, cohort), device=chosen)
 

@@ -1,7 +1,12 @@
 """Hardening: a share of each batch is attacked, each recording within a bound of its own."""
 
-import pytest
+import math
 
+import pytest
+import torch
+from torch import nn
+
+from ecgquorum.cohorts import Batch
 from ecgquorum.errors import TrainingError
 from ecgquorum.strategies import Harden, RunFacts
 from ecgquorum.training.phase import BasePhase
@@ -13,9 +18,10 @@ def facts(scaling):
     return RunFacts(3, 1, 4, 16, 9, 300.0, scaling, 24)
 
 
-def test_a_share_of_each_batch_is_attacked_within_its_bound(context_of, tiny_ensemble, monkeypatch):
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_share_of_each_batch_is_attacked_within_its_bound(context_of, tiny_ensemble, monkeypatch, steps):
     member = tiny_ensemble.members[0]
-    context = context_of([member], Harden(share=0.5, epsilon=80.0))
+    context = context_of([member], Harden(share=0.5, epsilon=80.0, steps=steps))
     batch, indices = next(context.batches(0))
     seen = []
     monkeypatch.setattr(member, "embed", lambda x, embed=member.embed: seen.append(x) or embed(x))
@@ -59,3 +65,49 @@ def test_some_members_can_be_hardened_and_the_others_are_trained_as_without_it(c
 def test_members_that_do_not_exist_are_explained(members):
     with pytest.raises(TrainingError, match="strategy harden: members"):
         Harden(epsilon=80.0, members=members).prepare(facts("microvolt"))
+
+
+def test_more_steps_find_a_higher_loss(context_of, tiny_ensemble):
+    member = tiny_ensemble.members[0]
+    losses = []
+    for steps in (1, 8):
+        strategy = Harden(share=1.0, epsilon=200.0, steps=steps)
+        context = context_of([member], strategy)
+        batch, indices = next(context.batches(0))
+        changed = strategy.change_batch(context.step(0, batch, indices))
+        member.eval()
+        with torch.no_grad():
+            losses.append(nn.functional.cross_entropy(member(changed.signal), changed.label).item())
+    assert losses[1] > losses[0]
+
+
+@pytest.mark.parametrize("steps", [0, -1, 1.5, True, "2"])
+def test_numbers_of_steps_that_cannot_be_are_explained(steps):
+    with pytest.raises(TrainingError, match="strategy harden: steps: expected a whole number of at least 1"):
+        Harden(steps=steps)
+
+
+class Periodic(nn.Module):
+    """Right for the class 0 without a change and at a change of `period`, wrong in between."""
+
+    def __init__(self, period: float) -> None:
+        super().__init__()
+        self.period = nn.Parameter(torch.tensor(period))
+
+    def forward(self, x):
+        margin = torch.cos(2 * math.pi * x.mean(dim=(1, 2)) / self.period)
+        return torch.stack([margin, -margin], dim=1)
+
+
+def test_a_member_that_withstands_one_step_only_is_found():
+    batch = Batch(
+        torch.full((20, 1, 8), 0.1), torch.ones(20, 1, 8, dtype=torch.bool), torch.zeros(20, dtype=torch.long)
+    )
+    members = [Periodic(40.0), Periodic(1e4)]
+    found = Harden(epsilon=80.0).check_members(members, batch)
+    assert found["epsilon"] == 40.0 and found["n_recordings"] == 20
+    assert found["accuracy"]["0"] == {"natural": 1.0, "one_step": 1.0, "twenty_steps": 0.0}
+    assert found["accuracy"]["1"] == {"natural": 1.0, "one_step": 1.0, "twenty_steps": 1.0}
+    assert found["warning"].startswith("member 0 withstands one step")
+    alone = Harden(epsilon=80.0, members=[1]).check_members(members, batch)
+    assert alone["accuracy"].keys() == {"1"} and "warning" not in alone

@@ -8,6 +8,7 @@ and overrides the hooks that it needs:
     change_batch     change the recordings that a member is trained on
     loss_terms       add to the loss of a batch
     after_training   add further rounds of training
+    check_members    examine the trained members, for the card
 
     @dataclass(frozen=True)
     class Confident(Strategy):
@@ -119,6 +120,13 @@ class Strategy:
     def after_training(self) -> Sequence["Phase"]:
         """Return new phases of training that follow when all members are trained."""
         return ()
+
+    def check_members(self, members: Sequence[nn.Module], batch: "Batch") -> dict[str, Any]:  # noqa: ARG002 (a hook)
+        """Return what the card says about the trained members, by what they do with some tune recordings.
+
+        A text under the key "warning" is also shown when training ends.
+        """
+        return {}
 
 
 @dataclass(frozen=True)
