@@ -55,8 +55,8 @@ def _differ(name: str, options: dict[str, Any], epsilon: float) -> Iterator[str]
             yield f"{steps[0]} steps of {steps[1]:g} epsilon, {steps[2]:g}"
     elif name == "harden" and {"share", "epsilon"} <= options.keys():
         which = ", ".join(map(str, options.get("members") or ()))
-        steps = "one step" if options.get("steps", 1) == 1 else f"{options['steps']} steps"
-        yield f"{options['share']:.0%} of each batch attacked by {steps} of up to {options['epsilon']:g}" + (
+        taken = "one step" if options.get("steps", 1) == 1 else f"{options['steps']} steps"
+        yield f"{options['share']:.0%} of each batch attacked by {taken} of up to {options['epsilon']:g}" + (
             f", members {which}" if which else ""
         )
     else:

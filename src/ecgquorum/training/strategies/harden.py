@@ -26,8 +26,8 @@ class Harden(Strategy):
     """Change a share of every batch by a short attack on the member in its present state.
 
     Its steps go along the sign of the gradient from a random change: steps from the recording itself teach members to
-    mask their gradients (Wong, Rice & Kolter 2020). A single step is a quarter longer than the bound; n steps are 2/n of
-    it each. The bound of each recording is drawn between 0 and epsilon. Checkpoints are chosen on unchanged recordings.
+    mask their gradients (Wong, Rice & Kolter 2020). A single step is a quarter longer than the bound; n steps are 2/n
+    of it each. The bound of each recording is drawn between 0 and epsilon. Checkpoints are chosen on unchanged recordings.
 
     share:   of every batch, at least one recording
     epsilon: the largest change, in the units of the input; None: 50 for microvolts, 0.05 for unit scaling
@@ -85,7 +85,7 @@ class Harden(Strategy):
         return batch._replace(signal=torch.cat([moved, batch.signal[n_chosen:]]))
 
     def check_members(self, members: Sequence[nn.Module], batch: Batch) -> dict[str, Any]:
-        """Compare one step with 20 at half of epsilon: withstanding only the first is called catastrophic overfitting."""
+        """Compare one step of half of epsilon with 20: withstanding only the first is catastrophic overfitting."""
         if self.epsilon is None:
             raise ValueError("epsilon is filled in by prepare")
         attacks = {
@@ -102,8 +102,8 @@ class Harden(Strategy):
         overfitted = [name for name, one in found.items() if one["one_step"] - one["twenty_steps"] > OVERFITTED]
         if overfitted:
             facts["warning"] = (
-                f"member {', '.join(overfitted)} withstands one step of an attack, but not 20 (catastrophic overfitting); "
-                "train with a smaller epsilon or more steps in [strategies.harden]"
+                f"member {', '.join(overfitted)} withstands one step of an attack, but not 20 (catastrophic "
+                "overfitting); train with a smaller epsilon or more steps in [strategies.harden]"
             )
         return facts
 
