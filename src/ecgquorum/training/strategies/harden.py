@@ -27,7 +27,8 @@ class Harden(Strategy):
 
     Its steps go along the sign of the gradient from a random change: steps from the recording itself teach members to
     mask their gradients (Wong, Rice & Kolter 2020). A single step is a quarter longer than the bound; n steps are 2/n
-    of it each. The bound of each recording is drawn between 0 and epsilon. Checkpoints are chosen on unchanged recordings.
+    of it each. The bound of each recording is drawn between 0 and epsilon. Checkpoints are chosen on unchanged
+    recordings.
 
     share:   of every batch, at least one recording
     epsilon: the largest change, in the units of the input; None: 50 for microvolts, 0.05 for unit scaling
