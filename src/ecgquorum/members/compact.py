@@ -96,18 +96,18 @@ class _Stem(nn.Module):
     def forward(self, h: Tensor, mask: Tensor | None) -> Tensor:
         h = _apply_mask(h, mask)
         if self.last.is_frozen():
-            return F.relu(self._multiply_patches(h), inplace=True)
+            return self._multiply_patches(h)
         normed: Tensor = self.last(h)
         return F.relu(normed.contiguous(memory_format=torch.channels_last), inplace=True)
 
     def _multiply_patches(self, h: Tensor) -> Tensor:
-        """The convolution as one matrix product with a channels-last result: convolutions of so few leads are slow."""
+        """Convolution and ReLU as one matrix product, channels last: convolutions of so few leads are slow."""
         folded, conv = self.last.fold(), self.last.conv
         kernel, step, padding = conv.kernel_size[1], conv.stride[1], int(conv.padding[1])
         patches = F.pad(h[:, :, 0], (padding, padding)).unfold(2, kernel, step)  # (batch, lead, time, tap)
         n_records, _, n_samples, _ = patches.shape
         rows = patches.transpose(1, 2).reshape(n_records * n_samples, -1)
-        product = torch.addmm(folded.bias, rows, folded.weight.flatten(1).t())
+        product = F.relu(torch.addmm(folded.bias, rows, folded.weight.flatten(1).t()), inplace=True)
         return product.view(n_records, 1, n_samples, -1).permute(0, 3, 1, 2)
 
 
@@ -128,20 +128,21 @@ class _ResidualBlock(nn.Module):
         inner = self.dropout(F.relu(self.first(_apply_mask(h, mask)), inplace=True))
         normed: Tensor = self.last(_apply_mask(inner, _next_mask(mask)))
         if self.last.is_frozen() and h.shape[3] % 2 == 0:
-            return F.relu(self._add_shortcut(normed, h), inplace=True)
+            return self._add_shortcut(normed, h)
         return F.relu(normed + self._shortcut(h), inplace=True)
 
     def _add_shortcut(self, normed: Tensor, h: Tensor) -> Tensor:
-        """The sum of `normed` and the shortcut as one matrix product, where no weight is learned.
+        """ReLU of the sum of `normed` and the shortcut as one matrix product, where no weight is learned.
 
         Rows are samples; those of every second sample are a view of h, since two neighbours are adjacent in memory.
+        ReLU changes the product in place before it is viewed: in place on a view, its backward pass copies everything.
         """
         n_in, n_out = h.shape[1], normed.shape[1]
         every_second = h.permute(0, 2, 3, 1).reshape(-1, 2 * n_in)[:, :n_in]
         total = torch.addmm(
             normed.permute(0, 2, 3, 1).reshape(-1, n_out), every_second, self.shortcut.weight.flatten(1).t()
         )
-        return total.view(len(h), 1, -1, n_out).permute(0, 3, 1, 2)
+        return F.relu(total, inplace=True).view(len(h), 1, -1, n_out).permute(0, 3, 1, 2)
 
     def _shortcut(self, h: Tensor) -> Tensor:
         """Apply the 1x1 convolution to every second sample.
