@@ -4,7 +4,7 @@ import torch
 from scipy.signal import firwin, freqz
 
 from ecgquorum.errors import MemberError
-from ecgquorum.members import CompactMember, valid_span
+from ecgquorum.members import CompactMember, freeze, valid_span
 from ecgquorum.members.compact import Decimation
 from ecgquorum.members.contract import downsample_mask
 from ecgquorum.members.pooling import POOLINGS
@@ -47,6 +47,21 @@ def test_the_receptive_field_is_as_described(dilation, seconds):
     (gradient,) = torch.autograd.grad(recorded[0][..., 50].sum(), x)
     reached = gradient[0, 0].nonzero().flatten()
     assert (reached[-1] - reached[0] + 1).item() / 100 == pytest.approx(seconds, abs=0.1)
+
+
+def test_an_attack_does_not_change_views_in_place():
+    """The backward pass of such a change copies the whole gradient, which took a quarter of an attack's time."""
+    network = CompactMember(1, 4, 300.0, width=0.25)
+    x = torch.randn(2, 1, 2400, requires_grad=True)
+    with freeze(network):
+        waiting = [network(x).grad_fn]
+    names = set()
+    while waiting:
+        if (node := waiting.pop()) is not None:
+            names.add(node.name())
+            waiting += [following for following, _ in node.next_functions]
+    assert "ReluBackward0" in names
+    assert not any("CopySlices" in name for name in names)
 
 
 @pytest.mark.parametrize(("option", "value"), [("pooling", "median"), ("dilation", 0)])
