@@ -84,5 +84,6 @@ docs: install-all  ## generated pages: the command line reference, recipe keys, 
 	$(BIN)/ecgquorum report $(RESULTS:%=docs/results/%.json) --out docs/results.md --intro docs/results-intro.md
 	$(BIN)/ecgquorum report docs/results/physionet2017-shift.json docs/results/cpsc2018-shift.json --out docs/results-shift.md --intro docs/results-shift-intro.md
 	$(BIN)/ecgquorum report docs/results/physionet2017-robust.json --out docs/results-robust.md --intro docs/results-robust-intro.md
+	$(BIN)/ecgquorum report docs/results/cpsc2018-seven.json --out docs/results-cpsc2018-seven.md --intro docs/results-cpsc2018-seven-intro.md
 	$(BIN)/ecgquorum report docs/results/physionet2017-compact.json --out docs/results-hardened.md
 	$(foreach model,$(MODELS),$(BIN)/ecgquorum card $(model) --out docs/models/$(model).md &&) true

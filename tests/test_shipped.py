@@ -62,6 +62,7 @@ def test_its_model_card_is_current(name):
     ("page", "names"),
     [
         ("results", ("physionet2017", "cpsc2018-replica")),
+        ("results-cpsc2018-seven", ("cpsc2018-seven",)),
         ("results-robust", ("physionet2017-robust",)),
         ("results-hardened", ("physionet2017-compact",)),
         ("results-shift", ("physionet2017-shift", "cpsc2018-shift")),
