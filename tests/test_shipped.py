@@ -39,6 +39,7 @@ def test_a_shipped_bundle_is_small_valid_and_predicts(name):
     assert sum(file.stat().st_size for file in files) <= 8e6
     assert ensemble.card["name"] == name and len(ensemble.members) == load_recipe(name).members
     assert ensemble.card["precision"] == "half" and ensemble.card["rounding_moved"] <= 1e-3
+    assert ensemble.card["policy"]["score"] == "risk"  # so that `triage` needs no option
     prediction = ensemble.predict(simulate(ensemble.classes[0], seed=1, leads=ensemble.input.leads).recording)
     assert prediction.probs.shape == (1, len(ensemble.classes))
     assert prediction.temperature == ensemble.card["temperature"] != 1.0
