@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from ecgquorum import Cohort
-from ecgquorum.members import count_features
+from ecgquorum.members import build_member, count_features
 from ecgquorum.parallel import distributed
 from ecgquorum.parallel.batch_layers import shard_network
 from ecgquorum.recipes import parse_recipe
@@ -52,6 +52,7 @@ different_classes = true
 """
 STRATEGIES = ("part", "dec+part", "harden+part", "dec+part+adv", "dec+part+dverge")
 FORMS = {"dec+part+adv": "conditional", "dec+part+dverge": "logits"}
+LOWERED = ("compact", "dilated")
 CASES = [(kind, strategy) for kind in ("compact", "dilated") for strategy in STRATEGIES] + [("compact", "gal+part")]
 
 
@@ -103,13 +104,14 @@ def train_case(cohort, kind, strategy, out):
     return {**{k: v.clone().contiguous() for k, v in state.weights.items()}, "history": history}
 
 
-def normalise(dimensions):
+def normalise(dimensions, dtype=torch.float64):
     """A batch norm of a batch of 7 that is far from zero: outputs, all gradients and its running statistics."""
+    precise = torch.promote_types(dtype, torch.float32)
     generator = torch.Generator().manual_seed(2)
     shape = (7, 3, 5) if dimensions == 1 else (7, 3, 1, 5)
-    x = 1000 + torch.randn(shape, generator=generator, dtype=torch.float64)
-    direction = torch.randn(shape, generator=generator, dtype=torch.float64)
-    norm = (nn.BatchNorm1d if dimensions == 1 else nn.BatchNorm2d)(3).double()
+    x = ((1000 if dtype == precise else 4) + torch.randn(shape, generator=generator, dtype=precise)).to(dtype)
+    direction = torch.randn(shape, generator=generator, dtype=precise)
+    norm = (nn.BatchNorm1d if dimensions == 1 else nn.BatchNorm2d)(3).to(precise)
     nn.init.uniform_(norm.weight, generator=generator)
     share = distributed.shard_batch(len(x))
     mine = x[share.rows()].clone().requires_grad_()
@@ -159,9 +161,33 @@ def train_any_network(n_steps=3):
     return network.state_dict()
 
 
+def train_in_bfloat16(kind, n_steps=3):
+    """The losses of a member whose activations are in bfloat16."""
+    torch.manual_seed(5)
+    options = {"width": 0.05, "dropout": 0.1}
+    member = build_member(kind, n_leads=1, n_classes=3, rate_hz=300.0, options=options)
+    optimiser = torch.optim.SGD(member.parameters(), lr=0.01)
+    losses = []
+    for _ in range(n_steps):
+        x, y = torch.randn(8, 1, 900), torch.randint(3, (8,))
+        share = distributed.shard_batch(len(x))
+        optimiser.zero_grad()
+        with shard_network(member, share), torch.autocast("cpu", torch.bfloat16):
+            logits = member(x[share.rows()])
+        loss = nn.functional.cross_entropy(logits.float(), y[share.rows()]) * share.weight
+        loss.backward()
+        share.add_up([p.grad for p in member.parameters()])
+        share.add_up([total := loss.detach().clone()])
+        losses.append(total)
+        optimiser.step()
+    return {"losses": torch.stack(losses)}
+
+
 def run_cases(cohort, out, cases):
     """Every tensor of every case by its name."""
     tensors = {f"norm{d}/{key}": tensor for d in (1, 2) for key, tensor in normalise(d).items()}
+    tensors |= {f"lowered/{key}": tensor for key, tensor in normalise(1, torch.bfloat16).items()}
+    tensors |= {f"{kind} lowered/{k}": v for kind in LOWERED for k, v in train_in_bfloat16(kind).items()}
     tensors |= {f"any/{key}": tensor for key, tensor in train_any_network().items()}
     for kind, strategy in cases:
         trained = train_case(cohort, kind, strategy, out)

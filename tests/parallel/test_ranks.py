@@ -86,6 +86,27 @@ def test_batch_norm_is_over_the_whole_batch(by_ranks, dimensions):
         torch.testing.assert_close(found[name], tensor.detach(), **EXACT, msg=lambda text, name=name: f"{name}: {text}")
 
 
+def test_batch_norm_of_bfloat16_keeps_its_statistics_in_float32(by_ranks):
+    found = {key.partition("/")[2]: value for key, value in by_ranks[0].items() if key.startswith("lowered/")}
+    norm = nn.BatchNorm1d(3)
+    norm.weight.data, norm.bias.data = found["weight"], found["bias"]
+    x = found["x"].requires_grad_()
+    y = norm(x)
+    (y.tanh() * found["direction"]).sum().backward()
+    for name in ("running_mean", "running_var"):
+        torch.testing.assert_close(found[name], norm.state_dict()[name], rtol=1e-5, atol=1e-6)
+    rounded = {"y": y, "to_x": x.grad, "to_weight": norm.weight.grad, "to_bias": norm.bias.grad}
+    for name, tensor in rounded.items():
+        assert found[name].dtype == tensor.dtype
+        torch.testing.assert_close(found[name], tensor.detach(), rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("kind", rank_cases.LOWERED)
+def test_members_train_in_bfloat16_over_ranks(by_ranks, by_one, kind):
+    name = f"{kind} lowered/losses"
+    torch.testing.assert_close(by_ranks[0][name], by_one[name], rtol=5e-2, atol=1e-2)
+
+
 def test_any_network_trains_over_ranks_as_in_one_process(by_ranks, by_one):
     names = [name for name in by_one if name.startswith("any/")]
     assert any("num_batches_tracked" in name for name in names)

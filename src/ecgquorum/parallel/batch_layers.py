@@ -68,17 +68,21 @@ def _drop(forward: _Forward, share: Share, x: Tensor) -> Tensor:
 
 
 def _normalise(module: _BatchNorm, share: Share, x: Tensor) -> Tensor:
-    """Batch norm in training mode, (batch, channel, ...) -> the same; updates the module's running statistics."""
-    weight = x.new_ones(x.shape[1]) if module.weight is None else module.weight
-    bias = x.new_zeros(x.shape[1]) if module.bias is None else module.bias
+    """Batch norm in training mode, (batch, channel, ...) -> the same; updates the module's running statistics.
+
+    Statistics of half-precision activations are in float32, as those of PyTorch's batch norm.
+    """
+    precise = torch.promote_types(x.dtype, torch.float32)
+    weight = x.new_ones(x.shape[1], dtype=precise) if module.weight is None else module.weight
+    bias = x.new_zeros(x.shape[1], dtype=precise) if module.bias is None else module.bias
     y: Tensor
     y, mean, variance, count = _BatchNormOverRanks.apply(x, weight, bias, module.eps, share)  # type: ignore[no-untyped-call]
     if module.running_mean is not None and module.running_var is not None and module.num_batches_tracked is not None:
         with torch.no_grad():
             module.num_batches_tracked += 1
             momentum = 1 / float(module.num_batches_tracked) if module.momentum is None else module.momentum
-            module.running_mean.lerp_(mean.to(x.dtype), momentum)
-            module.running_var.lerp_((variance * count / (count - 1)).to(x.dtype), momentum)
+            module.running_mean.lerp_(mean.to(precise), momentum)
+            module.running_var.lerp_((variance * count / (count - 1)).to(precise), momentum)
     return y
 
 
@@ -93,22 +97,24 @@ class _BatchNormOverRanks(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float, share: Share
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        variance, mean = torch.var_mean(x, _dims_but_channel(x), correction=0)
+        precise = weight.dtype
+        variance, mean = torch.var_mean(x.to(precise), _dims_but_channel(x), correction=0)
         n_here = torch.full_like(mean, x.numel() / x.shape[1])
         counts, means, variances = share.stack(torch.stack([n_here, mean, variance]).double()).unbind(1)
         count = counts.sum(0)
         mean = (counts * means).sum(0) / count
         variance = (counts * (variances + (means - mean).square())).sum(0) / count
-        scale = torch.rsqrt(variance + eps).to(x.dtype)
-        ctx.share, ctx.count = share, count.to(x.dtype)
-        ctx.save_for_backward(x, weight, mean.to(x.dtype), scale)
+        scale = torch.rsqrt(variance + eps).to(precise)
+        ctx.share, ctx.count = share, count.to(precise)
+        ctx.save_for_backward(x, weight, mean.to(precise), scale)
         ctx.mark_non_differentiable(mean, variance, count)
-        y = F.batch_norm(x, mean.to(x.dtype), variance.to(x.dtype), weight, bias, False, 0.0, eps)
+        y = F.batch_norm(x, mean.to(precise), variance.to(precise), weight, bias, False, 0.0, eps)
         return y, mean, variance, count
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> Any:
         x, weight, mean, scale = ctx.saved_tensors
+        lowered, gradient = x.dtype, gradient.to(weight.dtype)
         normal = (x - _per_channel(mean, x)) * _per_channel(scale, x)
         dims = _dims_but_channel(x)
         to_weight, to_bias = (gradient * normal).sum(dims), gradient.sum(dims)
@@ -116,7 +122,7 @@ class _BatchNormOverRanks(torch.autograd.Function):
         ctx.share.add_up([sums])
         slope, level = sums / ctx.count
         to_x = (gradient - _per_channel(level, x) - normal * _per_channel(slope, x)) * _per_channel(weight * scale, x)
-        return to_x, to_weight, to_bias, None, None
+        return to_x.to(lowered), to_weight, to_bias, None, None
 
 
 def _dims_but_channel(x: Tensor) -> list[int]:
