@@ -25,10 +25,11 @@ def test_compact_has_0_4_million_parameters(n_leads, rate_hz):
     assert 200_000 <= count <= 600_000
 
 
+@pytest.mark.parametrize("low_pass", [True, False])
 @pytest.mark.parametrize("crop", [True, False])
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_logits_do_not_depend_on_the_amount_of_padding(pooling, crop):
-    network = random_statistics(CompactMember(1, 4, 300.0, width=0.25, pooling=pooling).double())
+def test_logits_do_not_depend_on_the_amount_of_padding(pooling, crop, low_pass):
+    network = random_statistics(CompactMember(1, 4, 300.0, width=0.25, pooling=pooling, low_pass=low_pass).double())
     network.crop_padding = crop
     signal = torch.randn(1, 1, 2400, dtype=torch.float64) * 300
     bare = network(signal)
@@ -37,16 +38,32 @@ def test_logits_do_not_depend_on_the_amount_of_padding(pooling, crop):
         torch.testing.assert_close(network(padded), bare)
 
 
-@pytest.mark.parametrize(("dilation", "seconds"), [(1, 5.5), (2, 11.3)])
-def test_the_receptive_field_is_as_described(dilation, seconds):
-    network = random_statistics(CompactMember(1, 4, 100.0, width=0.25, dilation=dilation).double())
-    x = torch.ones(1, 1, 3200, dtype=torch.float64, requires_grad=True)
+@pytest.mark.parametrize(("dilation", "low_pass", "seconds"), [(1, True, 5.5), (2, True, 11.3), (2, False, 11.3)])
+def test_the_receptive_field_is_as_described(dilation, low_pass, seconds):
+    rate = 100 if low_pass else 300
+    network = CompactMember(1, 4, float(rate), width=0.25, dilation=dilation, low_pass=low_pass)
+    network = random_statistics(network.double())
+    x = torch.ones(1, 1, 32 * rate, dtype=torch.float64, requires_grad=True)
     recorded = []
     network.pooling.register_forward_pre_hook(lambda _, inputs: recorded.append(inputs[0]))
     network(x)
     (gradient,) = torch.autograd.grad(recorded[0][..., 50].sum(), x)
     reached = gradient[0, 0].nonzero().flatten()
-    assert (reached[-1] - reached[0] + 1).item() / 100 == pytest.approx(seconds, abs=0.1)
+    assert (reached[-1] - reached[0] + 1).item() / rate == pytest.approx(seconds, abs=0.1)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_only_without_the_low_pass_filter_do_high_frequencies_reach_the_logits(frozen):
+    time = torch.arange(3000) / 300
+    slow, fast = (50 * torch.sin(2 * torch.pi * f * time)[None, None] for f in (10.0, 90.0))
+
+    def change(low_pass):
+        torch.manual_seed(0)
+        network = CompactMember(1, 4, 300.0, width=0.25, low_pass=low_pass).eval()
+        with freeze(network) if frozen else torch.no_grad():
+            return (network(slow + fast) - network(slow)).abs().max().item()
+
+    assert change(low_pass=True) < 0.05 * change(low_pass=False)
 
 
 def test_an_attack_does_not_change_views_in_place():

@@ -1,8 +1,9 @@
 """A small residual network that trains on two CPU cores and takes the same input as the paper's network.
 
 Its first layer is a fixed, differentiable, anti-aliased decimation to about 100 Hz, so that an attack of 50 microvolts
-at 300 Hz means the same for both networks. Padding is masked in every block and in the pooling over time: logits do not
-depend on how much of it there is.
+at 300 Hz means the same for both networks. It removes what is above 45 Hz; without it, the first convolution reads all
+frequencies, over the same time and with the same step. Padding is masked in every block and in the pooling over time:
+logits do not depend on how much of it there is.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -87,11 +88,15 @@ class _ConvNorm(nn.Module):
 
 
 class _Stem(nn.Module):
-    """The first convolution, which halves the time resolution."""
+    """The first convolution, of every `step`-th sample.
 
-    def __init__(self, n_leads: int, n_out: int) -> None:
+    factor: on its 15 taps and its step of 2
+    """
+
+    def __init__(self, n_leads: int, n_out: int, factor: int) -> None:
         super().__init__()
-        self.last = _ConvNorm(n_leads, n_out, 15, step=2)
+        self.step = 2 * factor
+        self.last = _ConvNorm(n_leads, n_out, 15 * factor | 1, step=self.step)
 
     def forward(self, h: Tensor, mask: Tensor | None) -> Tensor:
         h = _apply_mask(h, mask)
@@ -169,9 +174,9 @@ def _keep_precision(x: Tensor) -> AbstractContextManager[object]:
     return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
 
 
-def _next_mask(mask: Tensor | None) -> Tensor | None:
-    """The mask at half the time resolution."""
-    return None if mask is None else downsample_mask(mask[:, :, 0], 2)[:, :, None]
+def _next_mask(mask: Tensor | None, step: int = 2) -> Tensor | None:
+    """The mask of every `step`-th sample."""
+    return None if mask is None else downsample_mask(mask[:, :, 0], step)[:, :, None]
 
 
 @final
@@ -185,6 +190,7 @@ class CompactMember(nn.Module):
     pooling:      over time: "mean", "mean+std" or "mean+max+attention". After "mean" comes the classifier (the network
                   of version 0.1); after the others a layer of 64 features, then the classifier.
     dilation:     of the last convolutions: 1 for a receptive field of 5.5 s, 2 for 11 s
+    low_pass:     filter at 45 Hz and decimate to 100 Hz first; without it, the first convolution reads all frequencies
     crop_padding: leave out padding that no recording of the batch reaches; the logits are the same without it
     """
 
@@ -198,20 +204,30 @@ class CompactMember(nn.Module):
         dropout: float = 0.2,
         pooling: str = "mean+max+attention",
         dilation: int = 2,
+        low_pass: bool = True,
     ) -> None:
         super().__init__()
         if pooling not in POOLINGS:
             raise MemberError(f"member compact: pooling: expected {', '.join(POOLINGS)}, found {pooling!r}")
         if dilation < 1:
             raise MemberError(f"member compact: dilation: expected at least 1, found {dilation}")
-        self.config = {"width": width, "dropout": dropout, "pooling": pooling, "dilation": dilation}
+        self.config = {
+            "width": width,
+            "dropout": dropout,
+            "pooling": pooling,
+            "dilation": dilation,
+            "low_pass": low_pass,
+        }
         self.crop_padding = True
         channels = [max(4, round(c * width)) for c in _CHANNELS]
         dilations = [(1, 1), (1, 1), (1, dilation), (dilation, 2 * dilation - 1)]
-        self.decimation = Decimation(max(1, round(rate_hz / INNER_RATE_HZ)))
+        factor = max(1, round(rate_hz / INNER_RATE_HZ))
+        self.decimation = Decimation(factor if low_pass else 1)
         self._batch_max = BatchMax()  # batch norm counts what is left, which must agree on all ranks
         blocks = (_ResidualBlock(a, b, dropout, d) for (a, b), d in zip(pairwise(channels), dilations, strict=True))
-        self.blocks = nn.ModuleList([_Stem(n_leads, channels[0]), *blocks])
+        stem = _Stem(n_leads, channels[0], 1 if low_pass else factor)
+        self._stem_step = stem.step
+        self.blocks = nn.ModuleList([stem, *blocks])
         self.pooling = build_pooling(pooling, channels[-1])
         n_pooled = self.pooling.n_out
         self.hidden: nn.Module = nn.Identity()
@@ -232,7 +248,7 @@ class CompactMember(nn.Module):
         """
         with _keep_precision(x):
             h, mask = self._stem_input(x)
-            h, mask = self.blocks[0](h, mask), _next_mask(mask)
+            h, mask = self.blocks[0](h, mask), _next_mask(mask, self._stem_step)
         for block in self.blocks[1:]:
             h, mask = block(h, mask), _next_mask(mask)
         with _keep_precision(x):
@@ -240,7 +256,7 @@ class CompactMember(nn.Module):
         return features
 
     def _stem_input(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The recordings at about 100 Hz and their mask, without padding that no recording of the batch reaches."""
+        """What the first convolution reads and its mask, without padding that no recording of the batch reaches."""
         valid = valid_span(x)
         if torch.compiler.is_exporting():  # an exported graph cannot depend on the content of a batch
             return self.decimation(x)[:, :, None], downsample_mask(valid, self.decimation.factor)[:, :, None]
@@ -256,7 +272,8 @@ class CompactMember(nn.Module):
 
         Both are whole steps of the coarsest grid, so that every block sees the same samples as in the whole window.
         """
-        n_samples, coarsest = valid.shape[2], self.decimation.factor << len(self.blocks)
+        n_samples = valid.shape[2]
+        coarsest = self.decimation.factor * self._stem_step << len(self.blocks) - 1
         margin = self.decimation.taps.shape[-1] // 2
         anywhere = self._batch_max(valid).amax(dim=0).nonzero()
         first, last = int(anywhere[0]) - margin, int(anywhere[-1]) + 1 + margin
