@@ -1,4 +1,4 @@
-"""Small ensembles of ECG classifiers whose disagreement tells when not to trust them.
+"""Small ensembles of ECG classifiers whose disagreement and confidence tell when not to trust them.
 
 The public names are listed in `__init__.pyi`. Each is imported when it is first used, so that importing ecgquorum
 and starting the command line do not wait for PyTorch.

@@ -181,9 +181,9 @@ def _options(
         bool, typer.Option("--debug", help="Show the traceback of an error.")
     ] = False,
 ) -> None:
-    """Small ensembles of ECG classifiers whose disagreement tells when not to trust them. Research use only.
+    """Small ensembles of ECG classifiers whose disagreement and confidence tell when not to trust them.
 
-    Try it with a simulated recording that ships: ecgquorum predict sample:af
+    Research use only. Try it with a simulated recording that ships: ecgquorum predict sample:af
     """
     context.default_map = read_config(config, context.command)
 
