@@ -30,9 +30,14 @@ def ensemble_of(kind, width, n_leads=1, scaling="microvolt"):
     return Ensemble(members, ("a", "b", "c"), InputSpec(leads, 300.0, scaling, 3.3), (0.01, 0.2)).eval()
 
 
+def all_frequencies(n_leads, n_classes, rate_hz, width):
+    return CompactMember(n_leads, n_classes, rate_hz, width=width, low_pass=False)
+
+
 @pytest.mark.parametrize(
     ("kind", "width", "n_leads", "scaling"),
     [
+        pytest.param(all_frequencies, 0.125, 1, "microvolt", marks=pytest.mark.long),
         pytest.param(CompactMember, 0.125, 2, "unit", marks=pytest.mark.long),
         (DilatedMember, 0.05, 2, "microvolt"),
         pytest.param(CompactMember, 0.125, 1, "microvolt", marks=pytest.mark.slow),

@@ -162,7 +162,7 @@ def train_any_network(n_steps=3):
 
 
 def train_in_bfloat16(kind, n_steps=3):
-    """The losses of a member whose activations are in bfloat16."""
+    """The losses of a member whose activations are in bfloat16, and its first statistics."""
     torch.manual_seed(5)
     options = {"width": 0.05, "dropout": 0.1}
     member = build_member(kind, n_leads=1, n_classes=3, rate_hz=300.0, options=options)
@@ -179,8 +179,11 @@ def train_in_bfloat16(kind, n_steps=3):
         share.add_up([p.grad for p in member.parameters()])
         share.add_up([total := loss.detach().clone()])
         losses.append(total)
+        if len(losses) == 1:
+            norm = next(m for m in member.modules() if isinstance(m, nn.BatchNorm1d | nn.BatchNorm2d))
+            first = {"mean": norm.running_mean.clone(), "variance": norm.running_var.clone()}
         optimiser.step()
-    return {"losses": torch.stack(losses)}
+    return {"losses": torch.stack(losses), **first}
 
 
 def run_cases(cohort, out, cases):

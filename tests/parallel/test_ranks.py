@@ -105,6 +105,8 @@ def test_batch_norm_of_bfloat16_keeps_its_statistics_in_float32(by_ranks):
 def test_members_train_in_bfloat16_over_ranks(by_ranks, by_one, kind):
     name = f"{kind} lowered/losses"
     torch.testing.assert_close(by_ranks[0][name], by_one[name], rtol=5e-2, atol=1e-2)
+    for name in (f"{kind} lowered/mean", f"{kind} lowered/variance"):  # of one rank's rows they would be far off
+        torch.testing.assert_close(by_ranks[0][name], by_one[name], rtol=1e-3, atol=1e-5)
 
 
 def test_any_network_trains_over_ranks_as_in_one_process(by_ranks, by_one):

@@ -191,6 +191,7 @@ class CompactMember(nn.Module):
                   of version 0.1); after the others a layer of 64 features, then the classifier.
     dilation:     of the last convolutions: 1 for a receptive field of 5.5 s, 2 for 11 s
     low_pass:     filter at 45 Hz and decimate to 100 Hz first; without it, the first convolution reads all frequencies
+                  (no difference below 150 Hz)
     crop_padding: leave out padding that no recording of the batch reaches; the logits are the same without it
     """
 

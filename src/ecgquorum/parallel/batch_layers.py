@@ -76,13 +76,14 @@ def _normalise(module: _BatchNorm, share: Share, x: Tensor) -> Tensor:
     weight = x.new_ones(x.shape[1], dtype=precise) if module.weight is None else module.weight
     bias = x.new_zeros(x.shape[1], dtype=precise) if module.bias is None else module.bias
     y: Tensor
-    y, mean, variance, count = _BatchNormOverRanks.apply(x, weight, bias, module.eps, share)  # type: ignore[no-untyped-call]
+    y, mean, variance, count = _BatchNormOverRanks.apply(x, weight.to(precise), bias.to(precise), module.eps, share)  # type: ignore[no-untyped-call]
     if module.running_mean is not None and module.running_var is not None and module.num_batches_tracked is not None:
         with torch.no_grad():
             module.num_batches_tracked += 1
             momentum = 1 / float(module.num_batches_tracked) if module.momentum is None else module.momentum
-            module.running_mean.lerp_(mean.to(precise), momentum)
-            module.running_var.lerp_((variance * count / (count - 1)).to(precise), momentum)
+            module.running_mean.lerp_(mean.to(module.running_mean.dtype), momentum)
+            unbiased = variance * count / (count - 1)
+            module.running_var.lerp_(unbiased.to(module.running_var.dtype), momentum)
     return y
 
 
