@@ -81,7 +81,7 @@ def test_an_attack_does_not_change_views_in_place():
     assert not any("CopySlices" in name for name in names)
 
 
-@pytest.mark.parametrize(("option", "value"), [("pooling", "median"), ("dilation", 0)])
+@pytest.mark.parametrize(("option", "value"), [("pooling", "median"), ("dilation", 0), ("low_pass", "no")])
 def test_wrong_options_are_explained(option, value):
     with pytest.raises(MemberError, match=f"{option}: expected .*, found"):
         CompactMember(1, 4, 300.0, **{option: value})

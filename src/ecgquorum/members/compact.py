@@ -212,6 +212,8 @@ class CompactMember(nn.Module):
             raise MemberError(f"member compact: pooling: expected {', '.join(POOLINGS)}, found {pooling!r}")
         if dilation < 1:
             raise MemberError(f"member compact: dilation: expected at least 1, found {dilation}")
+        if not isinstance(low_pass, bool):  # "no" would count as true
+            raise MemberError(f"member compact: low_pass: expected true or false, found {low_pass!r}")
         self.config = {
             "width": width,
             "dropout": dropout,
