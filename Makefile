@@ -74,7 +74,7 @@ format: install-all
 clean:
 	rm -rf $(VENV) runs site
 
-RESULTS := physionet2017 cpsc2018-replica
+RESULTS := physionet2017-replica cpsc2018-replica
 MODELS := physionet2017 physionet2017-robust cpsc2018
 
 docs: install-all  ## generated pages: the command line reference, recipe keys, JSON Schemas, results, model cards
@@ -83,6 +83,7 @@ docs: install-all  ## generated pages: the command line reference, recipe keys, 
 	$(BIN)/python docs/generators/schemas.py
 	$(BIN)/ecgquorum report $(RESULTS:%=docs/results/%.json) --out docs/results.md --intro docs/results-intro.md
 	$(BIN)/ecgquorum report docs/results/physionet2017-shift.json docs/results/cpsc2018-shift.json --out docs/results-shift.md --intro docs/results-shift-intro.md
+	$(BIN)/ecgquorum report docs/results/physionet2017.json docs/results/cpsc2018.json --out docs/results-shipped.md --intro docs/results-shipped-intro.md
 	$(BIN)/ecgquorum report docs/results/physionet2017-robust.json --out docs/results-robust.md --intro docs/results-robust-intro.md
 	$(BIN)/ecgquorum report docs/results/cpsc2018-seven.json --out docs/results-cpsc2018-seven.md --intro docs/results-cpsc2018-seven-intro.md
 	$(BIN)/ecgquorum report docs/results/physionet2017-compact.json --out docs/results-hardened.md

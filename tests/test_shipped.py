@@ -62,7 +62,8 @@ def test_its_model_card_is_current(name):
 @pytest.mark.parametrize(
     ("page", "names"),
     [
-        ("results", ("physionet2017", "cpsc2018-replica")),
+        ("results", ("physionet2017-replica", "cpsc2018-replica")),
+        ("results-shipped", ("physionet2017", "cpsc2018")),
         ("results-cpsc2018-seven", ("cpsc2018-seven",)),
         ("results-robust", ("physionet2017-robust",)),
         ("results-hardened", ("physionet2017-compact",)),
